@@ -1,0 +1,1 @@
+"""The command line: commands import what they need inside functions, so that help answers at once."""

@@ -1,0 +1,144 @@
+"""`specaudit run`: audit decoders on a prompt set."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from specaudit.cli.lists import names, positive_integers, token_ids
+from specaudit.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from specaudit.core.records import AuditPlan
+
+MODELS = "Models"
+WORK = "What to run"
+OUTPUT = "Output"
+
+
+def run(
+    target: Annotated[
+        str,
+        typer.Option(help="Target: bundled:FAMILY, a directory, a .gguf file or a Hub id.", rich_help_panel=MODELS),
+    ] = "bundled:llama",
+    draft: Annotated[
+        str | None,
+        typer.Option(
+            help="Draft: as --target, or layers:N, noisy:SCALE, stress:RATE. Default: the bundled target's own.",
+            rich_help_panel=MODELS,
+        ),
+    ] = None,
+    decoder: Annotated[
+        str,
+        typer.Option(
+            help="Decoders, comma-separated: names from `specaudit decoders`, module:function, file.py:function.",
+            rich_help_panel=WORK,
+        ),
+    ] = "greedy-batch,eqspec",
+    batch_size: Annotated[str, typer.Option(help="Batch sizes, comma-separated.", rich_help_panel=WORK)] = "1,4",
+    draft_tokens: Annotated[
+        str, typer.Option(help="Tokens proposed a round (K), comma-separated.", rich_help_panel=WORK)
+    ] = "4",
+    max_new_tokens: Annotated[int, typer.Option(help="Most tokens generated for a prompt.", rich_help_panel=WORK)] = 48,
+    prompts: Annotated[
+        str,
+        typer.Option(help="Prompts: bundled, a .txt or .jsonl file, or specbench:FILE.", rich_help_panel=WORK),
+    ] = "bundled",
+    field: Annotated[
+        str | None, typer.Option(help="Field of a .jsonl file that holds the prompt.", rich_help_panel=WORK)
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(help="Take this many prompts, spread over the categories.", rich_help_panel=WORK)
+    ] = None,
+    chat_template: Annotated[
+        bool,
+        typer.Option("--chat-template", help="Wrap plain prompts in the chat template.", rich_help_panel=WORK),
+    ] = False,
+    eos_ids: Annotated[
+        str | None, typer.Option(help="EOS ids, comma-separated, instead of the model's.", rich_help_panel=WORK)
+    ] = None,
+    ignore_eos: Annotated[
+        bool, typer.Option("--ignore-eos", help="Decode past EOS up to --max-new-tokens.", rich_help_panel=WORK)
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Seed of noisy and stress drafts.", rich_help_panel=WORK)] = 0,
+    dtype: Annotated[
+        str | None,
+        typer.Option(
+            help="auto, float32, bfloat16, float16 or float64. Default: float32 on a CPU, else the checkpoint's.",
+            rich_help_panel=MODELS,
+        ),
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="cpu, cuda, mps, ... Default: the best available.", rich_help_panel=MODELS)
+    ] = None,
+    attn: Annotated[
+        str, typer.Option(help="Attention implementation, by its name in transformers.", rich_help_panel=MODELS)
+    ] = "sdpa",
+    revision: Annotated[str | None, typer.Option(help="Revision of a Hub target.", rich_help_panel=MODELS)] = None,
+    draft_revision: Annotated[str | None, typer.Option(help="Revision of a Hub draft.", rich_help_panel=MODELS)] = None,
+    trust_remote_code: Annotated[
+        bool, typer.Option("--trust-remote-code", help="Run code shipped with a model.", rich_help_panel=MODELS)
+    ] = False,
+    allow_pickle: Annotated[
+        bool, typer.Option("--allow-pickle", help="Load pickled weights.", rich_help_panel=MODELS)
+    ] = False,
+    threads: Annotated[int | None, typer.Option(help="Torch threads.", rich_help_panel=MODELS)] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Run directory. Default: runs/<time>-<target>.", rich_help_panel=OUTPUT)
+    ] = None,
+    json: Annotated[
+        str | None,
+        typer.Option(help="Write the report as JSON to this file; - for standard output.", rich_help_panel=OUTPUT),
+    ] = None,
+    details: Annotated[int, typer.Option(help="Failures shown in full.", rich_help_panel=OUTPUT)] = 3,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.", rich_help_panel=OUTPUT)] = False,
+) -> None:
+    """Run decoders beside the target's own greedy decoding and report every difference.
+
+    Exit code: 0 passed, 1 a finding, 2 bad usage or input, 3 no evidence, 130 interrupted.
+    """
+    from specaudit.cli.session import Output, run_session
+    from specaudit.core.records import AuditPlan
+
+    if eos_ids is not None and ignore_eos:
+        raise UsageError("--eos-ids and --ignore-eos exclude each other", way_out="give one of them.")
+    _require_positive(max_new_tokens, "--max-new-tokens")
+    _require_positive(threads, "--threads")
+    plan = AuditPlan(
+        target=target,
+        draft=draft,
+        decoders=names(decoder, option="--decoder"),
+        batch_sizes=positive_integers(batch_size, option="--batch-size"),
+        draft_tokens=positive_integers(draft_tokens, option="--draft-tokens"),
+        max_new_tokens=max_new_tokens,
+        prompts=prompts,
+        prompt_field=field,
+        limit=limit,
+        chat_template=chat_template,
+        dtype=dtype,
+        device=device,
+        attn=attn,
+        revision=revision,
+        draft_revision=draft_revision,
+        trust_remote_code=trust_remote_code,
+        allow_pickle=allow_pickle,
+        eos_token_ids=() if ignore_eos else None if eos_ids is None else token_ids(eos_ids, option="--eos-ids"),
+        seed=seed,
+        threads=threads,
+    )
+    output = Output(folder=out or _default_folder(plan), json=json, details=details, quiet=quiet)
+    raise typer.Exit(run_session(plan, output))
+
+
+def _require_positive(value: int | None, option: str) -> None:
+    if value is not None and value < 1:
+        raise UsageError(f"{value} is not a whole number of at least 1", where=option, way_out="give 1 or more.")
+
+
+def _default_folder(plan: AuditPlan) -> Path:
+    from specaudit.core.run_directory import default_path
+
+    return default_path(Path("runs"), name=plan.target, started=datetime.now(UTC))

@@ -1,0 +1,98 @@
+"""What the runner reports while it works; terminal, run directory and tests listen to the same stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from specaudit.core.records import Arm, AuditPlan, CaseResult, ModelRecord, UnitTiming
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStarted:
+    """Models and prompts are loaded; nothing has been decoded."""
+
+    plan: AuditPlan
+    """The plan as passed."""
+
+    target: ModelRecord
+    """The target as loaded."""
+
+    draft: ModelRecord | None
+    """The draft as loaded, or None when there is none."""
+
+    prompt_set: str
+    """Name of the prompt set."""
+
+    prompt_set_digest: str
+    """SHA-256 of the prompt set."""
+
+    prompt_ids: tuple[str, ...]
+    """Identifiers of the prompts, in the order of the units."""
+
+    planned_cases: int
+    """Number of cases in the whole run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceDecoded:
+    """The reference has one more prompt."""
+
+    prompt_id: str
+    """Identifier of the prompt."""
+
+    done: int
+    """Prompts that the reference has."""
+
+    total: int
+    """Prompts that it needs."""
+
+    cached: bool
+    """Whether it was taken from the cache of an earlier run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitStarted:
+    """A unit of an arm starts."""
+
+    arm: Arm
+    """The combination under audit."""
+
+    unit: int
+    """Unit of the arm, counted from 0."""
+
+    cases: int
+    """Number of cases in the unit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallFinished:
+    """A decoder call of a unit returned (or failed)."""
+
+    cases: int
+    """Number of cases in the call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitFinished:
+    """All cases of a unit are judged."""
+
+    results: tuple[CaseResult, ...]
+    """One result a case, in the order of the prompts."""
+
+    timing: UnitTiming
+    """Time spent in the decoder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFinished:
+    """Every planned unit is done."""
+
+    token_texts: Mapping[int, str]
+    """Text of each token id that was generated, for diffs."""
+
+
+Event = RunStarted | ReferenceDecoded | UnitStarted | CallFinished | UnitFinished | RunFinished

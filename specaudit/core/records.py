@@ -1,0 +1,278 @@
+"""What a run plans and what it finds: frozen records that every part of specaudit exchanges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from specaudit.core.comparison import Divergence
+    from specaudit.core.vocabulary import Check, Sync, Verdict
+
+UNIT_BATCHES = 4
+"""A unit of work is this many batches; units are the grain of planning, appending and resuming."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """One combination under audit; each prompt runs once in every arm."""
+
+    decoder: str
+    """Decoder as named on the command line."""
+
+    batch_size: int
+    """Rows that decode together, at least 1."""
+
+    draft_tokens: int
+    """Tokens proposed a round (K), at least 1."""
+
+    @property
+    def arm_id(self) -> str:
+        """Return the identifier used in case ids."""
+        return f"{self.decoder}/b{self.batch_size}/k{self.draft_tokens}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditPlan:
+    """Everything that decides what a run computes."""
+
+    target: str
+    """Target model as given: `bundled:FAMILY`, a directory, a GGUF file or a Hub id."""
+
+    draft: str | None
+    """Draft as given, or None when no decoder drafts."""
+
+    decoders: tuple[str, ...]
+    """Decoders under audit, in order."""
+
+    batch_sizes: tuple[int, ...]
+    """Batch sizes, in order."""
+
+    draft_tokens: tuple[int, ...]
+    """Draft lengths K, in order."""
+
+    max_new_tokens: int
+    """Most tokens generated for a prompt, at least 1."""
+
+    prompts: str
+    """Prompt set as given."""
+
+    prompt_field: str | None
+    """Field of a JSONL prompt file, or None for the default."""
+
+    limit: int | None
+    """Number of prompts taken from the set, or None for all."""
+
+    chat_template: bool
+    """Whether plain prompts are wrapped as a user turn of the tokenizer's chat template."""
+
+    dtype: str | None
+    """Floating-point type by name, or None: float32 on a CPU, the checkpoint's own on an accelerator."""
+
+    device: str | None
+    """Torch device, or None for the best available."""
+
+    attn: str
+    """Attention implementation, by its name in transformers."""
+
+    revision: str | None
+    """Revision of a Hub target, or None for its default."""
+
+    draft_revision: str | None
+    """Revision of a Hub draft, or None for its default."""
+
+    trust_remote_code: bool
+    """Whether code shipped with a model may run."""
+
+    allow_pickle: bool
+    """Whether pickled weights may be loaded."""
+
+    eos_token_ids: tuple[int, ...] | None
+    """End-of-sequence ids given by the user, or None for the model's; empty to ignore end of sequence."""
+
+    seed: int
+    """Seed of everything random: noisy and stress drafts."""
+
+    threads: int | None
+    """Torch threads, or None to leave torch's own default."""
+
+    def arms(self) -> tuple[Arm, ...]:
+        """Return every combination of decoder, batch size and draft length, decoders outermost."""
+        return tuple(
+            Arm(decoder=decoder, batch_size=batch_size, draft_tokens=draft_tokens)
+            for decoder in self.decoders
+            for batch_size in self.batch_sizes
+            for draft_tokens in self.draft_tokens
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One failed check, at the first place where it failed."""
+
+    check: Check
+    """The invariant that failed."""
+
+    step: int
+    """Target forward within the decoder's call, counted from 0."""
+
+    row: int
+    """Row of the batch in that forward, counted from 0."""
+
+    query: int
+    """Token fed by that row in that forward, counted from 0, padding included."""
+
+    stream_index: int
+    """Index of the fed token in prompt + output."""
+
+    layer: int | None
+    """First layer that shows it, or None where it does not depend on a layer."""
+
+    expected: int
+    """Value that the invariant demands."""
+
+    actual: int
+    """Value that was used."""
+
+    message: str
+    """One sentence for people."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseResult:
+    """What one prompt did in one arm: a line of `samples.jsonl`."""
+
+    case_id: str
+    """`DECODER/bBATCH/kDRAFT/PROMPT`, unique in the run."""
+
+    decoder: str
+    """Decoder as named on the command line."""
+
+    batch_size: int
+    """Planned rows a batch."""
+
+    draft_tokens: int
+    """Planned draft length K."""
+
+    unit: int
+    """Unit of the arm that the case belongs to, counted from 0."""
+
+    call: int
+    """Decoder call within the unit, counted from 0; cases of one call ran in one batch."""
+
+    prompt_id: str
+    """Identifier of the prompt in its set."""
+
+    prompt_digest: str
+    """SHA-256 of the prompt's token ids."""
+
+    category: str | None
+    """Category of the prompt, or None."""
+
+    prompt_ids: tuple[int, ...]
+    """Token ids of the prompt."""
+
+    reference_ids: tuple[int, ...]
+    """Token ids generated by the reference, up to and including EOS."""
+
+    output_ids: tuple[int, ...] | None
+    """Token ids generated by the candidate, or None when unmeasured."""
+
+    reference_text: str
+    """Reference ids decoded, special tokens kept."""
+
+    output_text: str | None
+    """Candidate ids decoded, special tokens kept, or None when unmeasured."""
+
+    verdict: Verdict
+    """Outcome of the comparison of ids."""
+
+    sync: Sync
+    """Outcome of the checks inside the target."""
+
+    sync_reason: str | None
+    """What was not observed, for `unobserved`; else None."""
+
+    findings: tuple[Finding, ...]
+    """First failure of each check, earliest first; empty unless `violated`."""
+
+    first_divergence: Divergence | None
+    """Where the ids part, or None when identical or unmeasured."""
+
+    partial_match: float | None
+    """Share of tokens before the divergence, in [0, 1], or None when unmeasured."""
+
+    proposed_tokens: int | None
+    """Draft tokens that the target verified for places inside the output, or None when not observed."""
+
+    accepted_tokens: int | None
+    """Those of `proposed_tokens` that stayed in the output, or None when not observed."""
+
+    target_steps: int | None
+    """Target forwards that fed a token of this case, or None when not observed."""
+
+    error: str | None
+    """Why the case is unmeasured, or None."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitTiming:
+    """Wall-clock time of one unit's decoder calls, tracing included."""
+
+    decoder: str
+    """Decoder as named on the command line."""
+
+    batch_size: int
+    """Planned rows a batch."""
+
+    draft_tokens: int
+    """Planned draft length K."""
+
+    unit: int
+    """Unit of the arm, counted from 0."""
+
+    seconds: float
+    """Seconds spent inside the decoder."""
+
+    generated_tokens: int
+    """Tokens that the decoder returned."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRecord:
+    """What was loaded, for the manifest."""
+
+    source: str
+    """Model as given."""
+
+    digest: str | None
+    """SHA-256 over configuration and weights, or None for a draft without weights."""
+
+    architecture: str
+    """Class of the model."""
+
+    parameters: int
+    """Number of parameters."""
+
+    dtype: str
+    """Floating-point type of the weights."""
+
+    device: str
+    """Torch device."""
+
+    attn: str
+    """Attention implementation in force."""
+
+    eos_token_ids: tuple[int, ...]
+    """End-of-sequence ids in force, sorted; empty when ignored."""
+
+    pad_token_id: int
+    """Token id used to fill a batch."""
+
+    ignored_settings: tuple[str, ...]
+    """Settings of the generation config that greedy decoding leaves out (`repetition_penalty=1.3`, ...)."""
+
+
+def case_id(arm: Arm, prompt_id: str) -> str:
+    """Return the identifier of a prompt's case in an arm."""
+    return f"{arm.arm_id}/{prompt_id}"

@@ -1,0 +1,141 @@
+"""The run directory: everything a run leaves behind, written so that a killed run loses nothing finished.
+
+manifest.json    the plan as passed, what was loaded, versions
+samples.jsonl    one line a case, appended a unit at a time in one write
+units.jsonl      one line a unit: time spent in the decoder
+tokens.json      text of each generated token id, for diffs
+report.json      verdict and summaries, written last
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from specaudit.core.comparison import Divergence
+from specaudit.core.errors import InputError, UsageError
+from specaudit.core.records import CaseResult, Finding, UnitTiming
+from specaudit.core.vocabulary import Check, Sync, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
+
+SCHEMA_VERSION = 1
+"""Version of the files in a run directory; raised with every change that a reader must know of."""
+
+
+class RunDirectory:
+    """A run directory being written or read."""
+
+    def __init__(self, path: Path) -> None:
+        """Take `path` as a run directory; nothing is touched."""
+        self.path = path
+
+    @classmethod
+    def create(cls, path: Path) -> RunDirectory:
+        """Make an empty run directory at `path`; raise UsageError where that cannot be done."""
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            if any(path.iterdir()):
+                raise UsageError(f"'{path}' is not empty", where="--out", way_out="name a folder that is new or empty.")
+            (path / "samples.jsonl").touch()
+        except OSError as error:
+            raise UsageError(
+                f"cannot write to '{path}': {error.strerror or error}",
+                where="--out",
+                way_out="name a folder that you may write to.",
+            ) from error
+        return cls(path)
+
+    def discard_if_unused(self) -> None:
+        """Remove the directory when nothing but empty files was written to it."""
+        files = list(self.path.iterdir())
+        if any(file.stat().st_size for file in files):
+            return
+        for file in files:
+            file.unlink()
+        with suppress(OSError):
+            self.path.rmdir()
+
+    def write_manifest(self, manifest: Mapping[str, Any]) -> None:
+        """Write the manifest."""
+        self._write("manifest.json", {"schema_version": SCHEMA_VERSION, **manifest})
+
+    def append_unit(self, cases: Sequence[CaseResult], timing: UnitTiming) -> None:
+        """Append the cases and the timing of one finished unit, each in one write."""
+        self._append("samples.jsonl", [asdict(case) for case in cases])
+        self._append("units.jsonl", [asdict(timing)])
+
+    def write_token_texts(self, token_texts: Mapping[int, str]) -> None:
+        """Write the texts of token ids."""
+        self._write("tokens.json", {str(token): text for token, text in token_texts.items()})
+
+    def write_report(self, report: Mapping[str, Any]) -> None:
+        """Write the report."""
+        self._write("report.json", report)
+
+    def read_cases(self) -> tuple[CaseResult, ...]:
+        """Return the cases written so far; a torn last line is dropped.
+
+        Raises InputError for a directory without samples and for a line that is not a case.
+        """
+        path = self.path / "samples.jsonl"
+        try:
+            lines = path.read_text(encoding="utf-8").split("\n")
+        except OSError as error:
+            raise InputError(
+                f"'{self.path}' is not a run directory", where=str(path), way_out="name a folder that a run wrote."
+            ) from error
+        whole = lines[:-1]  # what follows the last line break is empty or torn
+        return tuple(_read_case(line, where=f"{path}:{number}") for number, line in enumerate(whole, start=1))
+
+    def _write(self, name: str, document: Mapping[str, Any]) -> None:
+        """Write a file in one rename: a reader sees the old one or the new one."""
+        path = self.path / name
+        torn = path.with_name(name + ".part")
+        torn.write_text(json.dumps(document, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        torn.replace(path)
+
+    def _append(self, name: str, documents: Iterable[Mapping[str, Any]]) -> None:
+        text = "".join(json.dumps(document, ensure_ascii=False) + "\n" for document in documents)
+        with (self.path / name).open("ab", buffering=0) as file:
+            file.write(text.encode("utf-8", errors="replace"))
+            os.fsync(file.fileno())
+
+
+def default_path(parent: Path, *, name: str, started: datetime) -> Path:
+    """Return a new path `parent/<time>-<name>`, numbered where that exists already."""
+    plain = "".join(character if character.isalnum() else "-" for character in name).strip("-") or "run"
+    base = parent / f"{started:%Y%m%d-%H%M%S}-{plain[-40:]}"
+    path, number = base, 2
+    while path.exists():
+        path, number = base.with_name(f"{base.name}-{number}"), number + 1
+    return path
+
+
+def _read_case(line: str, *, where: str) -> CaseResult:
+    try:
+        document = json.loads(line)
+        values = {field.name: document[field.name] for field in fields(CaseResult)}
+        divergence = values["first_divergence"]
+        values |= {
+            "prompt_ids": tuple(values["prompt_ids"]),
+            "reference_ids": tuple(values["reference_ids"]),
+            "output_ids": None if values["output_ids"] is None else tuple(values["output_ids"]),
+            "verdict": Verdict(values["verdict"]),
+            "sync": Sync(values["sync"]),
+            "findings": tuple(
+                Finding(**{**finding, "check": Check(finding["check"])}) for finding in values["findings"]
+            ),
+            "first_divergence": None if divergence is None else Divergence(**divergence),
+        }
+        return CaseResult(**values)
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"not a case: {type(error).__name__}: {error}", where=where, way_out="run again; the file was edited."
+        ) from error

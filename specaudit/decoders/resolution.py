@@ -1,0 +1,177 @@
+"""From what `--decoder` says to a function that can be called."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from dataclasses import dataclass
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from specaudit.core.errors import DecoderError, nearest
+from specaudit.decoders.registry import BUILT_IN, DraftNeed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+REQUIRED_KEYWORDS = ("max_new_tokens", "draft_tokens", "eos_token_ids", "pad_token_id")
+SIGNATURE = (
+    "decode(target, draft, tokenizer, prompts, *, max_new_tokens, draft_tokens, eos_token_ids, pad_token_id)"
+    " -> list[list[int]]"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedDecoder:
+    """A decoder ready to be called."""
+
+    name: str
+    """As named on the command line."""
+
+    function: Callable[..., Any]
+    """The function, with the documented signature."""
+
+    draft: DraftNeed
+    """What it drafts with; a function from outside is taken to need a model."""
+
+    takes_batch_size: bool
+    """Whether it names a `batch_size` parameter: then it gets a whole unit and limits its active rows itself."""
+
+
+def resolve_decoder(name: str) -> ResolvedDecoder:
+    """Return the decoder called `name`: a built-in, `module:function` or `file.py:function`.
+
+    Raises DecoderError when there is no such decoder, its code cannot be imported, or its parameters do not fit.
+    """
+    info = BUILT_IN.get(name)
+    if info is not None:
+        function = _load(info.entry_point)
+        return ResolvedDecoder(
+            name=name, function=function, draft=info.draft, takes_batch_size=_names_batch_size(function)
+        )
+    if ":" not in name:
+        way_out = nearest(name, BUILT_IN) or ""
+        raise DecoderError(
+            f"unknown decoder '{name}'",
+            where="--decoder",
+            way_out=f"{way_out} Your own code goes as module:function or path/to/file.py:function.".strip(),
+        )
+    function = _load(name)
+    _check_signature(name, function)
+    return ResolvedDecoder(
+        name=name, function=function, draft=DraftNeed.MODULE, takes_batch_size=_names_batch_size(function)
+    )
+
+
+def _load(entry_point: str) -> Callable[..., Any]:
+    place, _, attribute = entry_point.rpartition(":")
+    if not place or not attribute:
+        raise DecoderError(
+            f"'{entry_point}' names no function",
+            where="--decoder",
+            way_out="write module:function or path/to/file.py:function.",
+        )
+    module = _load_file(Path(place)) if place.endswith(".py") else _load_module(place)
+    function = getattr(module, attribute, None)
+    if function is None:
+        functions = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+        raise DecoderError(
+            f"'{place}' has no function '{attribute}'", where="--decoder", way_out=nearest(attribute, functions)
+        )
+    if not callable(function):
+        raise DecoderError(
+            f"'{attribute}' in '{place}' is not a function", where="--decoder", way_out=f"write {SIGNATURE}."
+        )
+    return function  # type: ignore[no-any-return]
+
+
+def _load_module(name: str) -> ModuleType:
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)  # a decoder beside the user is found, as `python -m` would find it
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
+            raise DecoderError(
+                f"there is no module '{name}'",
+                where="--decoder",
+                way_out="run from the folder that holds it, install it, or give its path: path/to/file.py:function.",
+            ) from error
+        raise DecoderError(
+            f"importing '{name}' failed: {error}", where="--decoder", way_out=f"install '{error.name}'."
+        ) from error
+    except Exception as error:
+        raise _import_failure(name, error) from error
+
+
+def _load_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise DecoderError(
+            f"there is no file '{path}'", where="--decoder", way_out="check the path; it is taken from this folder."
+        )
+    name = f"specaudit_decoder_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path.resolve())
+    if spec is None or spec.loader is None:
+        raise DecoderError(f"'{path}' is not Python source", where="--decoder", way_out="give a .py file.")
+    module = importlib.util.module_from_spec(spec)
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)  # its own imports work, as when it is run as a script
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise _import_failure(str(path), error) from error
+    return module
+
+
+def _import_failure(place: str, error: Exception) -> DecoderError:
+    return DecoderError(
+        f"importing '{place}' failed: {type(error).__name__}: {error}",
+        where="--decoder",
+        way_out="run `python` on it to see where; --debug shows the traceback.",
+    )
+
+
+def _names_batch_size(function: Callable[..., Any]) -> bool:
+    try:
+        return "batch_size" in signature(function).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+def _check_signature(name: str, function: Callable[..., Any]) -> None:
+    try:
+        parameters = signature(function).parameters
+    except (TypeError, ValueError):
+        return  # built in C: calling it will tell
+    takes_any_keyword = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values())
+    missing = [keyword for keyword in REQUIRED_KEYWORDS if keyword not in parameters and not takes_any_keyword]
+    positional = [
+        parameter
+        for parameter in parameters.values()
+        if parameter.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    ]
+    takes_any_positional = any(parameter.kind is Parameter.VAR_POSITIONAL for parameter in parameters.values())
+    if missing or (len(positional) < 4 and not takes_any_positional):
+        lack = f"lacks {', '.join(missing)}" if missing else "takes fewer than four positional parameters"
+        raise DecoderError(f"'{name}' {lack}", where="--decoder", way_out=f"write {SIGNATURE}.")
+    allowed = {*REQUIRED_KEYWORDS, "batch_size"}
+    extra = [
+        parameter.name
+        for index, parameter in enumerate(parameters.values())
+        if parameter.default is Parameter.empty
+        and parameter.kind not in (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)
+        and parameter.name not in allowed
+        and (parameter.kind is Parameter.KEYWORD_ONLY or index >= 4)
+    ]
+    if extra:
+        raise DecoderError(
+            f"'{name}' needs {', '.join(extra)}, which specaudit does not pass",
+            where="--decoder",
+            way_out=f"give it a default, or write {SIGNATURE}.",
+        )

@@ -1,0 +1,53 @@
+"""Reading what a decoder returned: a closed form, so that a mistake is named and never compared."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class UnusableOutputError(Exception):
+    """A decoder returned something that is not one list of token ids a prompt."""
+
+
+def read_outputs(returned: Any, *, count: int, vocabulary_size: int) -> list[tuple[int, ...]]:
+    """Return the token ids of `count` outputs.
+
+    Accepts a list or tuple of lists, tuples or one-dimensional tensors of integers. Raises UnusableOutputError for
+    anything else, for another number of outputs, and for ids outside the vocabulary.
+    """
+    if not isinstance(returned, list | tuple):
+        raise UnusableOutputError(f"the decoder returned {_kind(returned)}, not a list with one output a prompt")
+    if len(returned) != count:
+        raise UnusableOutputError(f"the decoder returned {len(returned)} outputs for {count} prompts")
+    return [_read_output(output, place, vocabulary_size) for place, output in enumerate(returned)]
+
+
+def _read_output(output: Any, place: int, vocabulary_size: int) -> tuple[int, ...]:
+    tokens: Sequence[Any]
+    if isinstance(output, Tensor) and output.dim() == 1 and not output.is_floating_point():
+        tokens = output.tolist()
+    elif isinstance(output, list | tuple):
+        tokens = output
+    else:
+        raise UnusableOutputError(f"output {place} is {_kind(output)}, not a list of token ids")
+    return tuple(_read_token(token, place, vocabulary_size) for token in tokens)
+
+
+def _read_token(token: Any, place: int, vocabulary_size: int) -> int:
+    if isinstance(token, Tensor) and token.numel() == 1 and not token.is_floating_point():
+        token = token.item()
+    if isinstance(token, bool) or not isinstance(token, Integral):
+        raise UnusableOutputError(f"output {place} holds {_kind(token)} where a token id belongs")
+    if not 0 <= int(token) < vocabulary_size:
+        raise UnusableOutputError(f"output {place} holds id {int(token)}, outside the vocabulary of {vocabulary_size}")
+    return int(token)
+
+
+def _kind(value: Any) -> str:
+    return "nothing (None)" if value is None else f"a {type(value).__name__}"

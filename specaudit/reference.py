@@ -1,0 +1,102 @@
+"""The reference: the target's own batch-1 greedy output, kept between runs.
+
+A stored output is found by everything that decides it: the target's weights and configuration, the prompt's ids, the
+settings, and the versions of the libraries that computed it. A file that cannot be read is computed again.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import torch
+import transformers
+
+from specaudit.cache_folder import cache_root
+from specaudit.decoders import greedy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from specaudit.models.loaded import LoadedModel
+
+ALGORITHM = 1
+"""Raised whenever the reference decoder changes what it computes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceOutput:
+    """The reference's output for one prompt."""
+
+    output_ids: tuple[int, ...]
+    """Generated token ids, up to and including EOS."""
+
+    cached: bool
+    """Whether an earlier run computed it."""
+
+
+class Reference:
+    """Decodes prompts with the target alone, at most once each."""
+
+    def __init__(self, target: LoadedModel, *, max_new_tokens: int, eos_token_ids: frozenset[int]) -> None:
+        """Decode up to `max_new_tokens` tokens, ending at any of `eos_token_ids`."""
+        self.target = target
+        self.max_new_tokens = max_new_tokens
+        self.eos_token_ids = eos_token_ids
+        settings = {
+            "algorithm": ALGORITHM,
+            "target": target.digest,
+            "dtype": str(target.dtype),
+            "device": target.device.type,
+            "attn": target.attn,
+            "max_new_tokens": max_new_tokens,
+            "eos_token_ids": sorted(eos_token_ids),
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+        }
+        key = sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+        self.folder = cache_root() / "references" / key
+
+    def decode(self, prompt_ids: Sequence[int]) -> ReferenceOutput:
+        """Return the output for one prompt, from the cache or computed and stored."""
+        path = self.folder / f"{ids_digest(prompt_ids)}.json"
+        stored = _read(path)
+        if stored is not None:
+            return ReferenceOutput(output_ids=stored, cached=True)
+        (output,) = greedy.decode(
+            self.target.model,
+            None,
+            self.target.tokenizer,
+            [list(prompt_ids)],
+            max_new_tokens=self.max_new_tokens,
+            draft_tokens=0,
+            eos_token_ids=set(self.eos_token_ids),
+            pad_token_id=self.target.pad_token_id,
+        )
+        _write(path, output)
+        return ReferenceOutput(output_ids=tuple(output), cached=False)
+
+
+def ids_digest(ids: Sequence[int]) -> str:
+    """Return the SHA-256 of token ids, as hexadecimal digits."""
+    return sha256(json.dumps([int(token) for token in ids]).encode()).hexdigest()
+
+
+def _read(path: Path) -> tuple[int, ...] | None:
+    with suppress(OSError, ValueError, TypeError):
+        return tuple(int(token) for token in json.loads(path.read_text(encoding="utf-8")))
+    return None
+
+
+def _write(path: Path, output: Sequence[int]) -> None:
+    """Store an output in one rename; a cache that cannot be written costs time only."""
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        torn = path.with_name(f"{path.name}.{uuid4().hex}")
+        torn.write_text(json.dumps(list(output)), encoding="utf-8")
+        torn.replace(path)

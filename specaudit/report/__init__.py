@@ -1,0 +1,1 @@
+"""Presentation of a run: reads records, prints, and never runs anything."""

@@ -1,0 +1,74 @@
+"""The table of a report: one row of two lines an arm, in 80 columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from specaudit.core.vocabulary import Check, Sync
+from specaudit.report.numbers import NOTHING, percent, rate_per_second, share_lines
+from specaudit.report.symbols import STYLES
+from specaudit.report.visible_text import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from specaudit.core.summary import ArmSummary
+    from specaudit.report.symbols import Symbols
+
+TABLE_WIDTH = 80
+"""Least width of the table; a narrower terminal wraps it rather than lose a digit."""
+
+
+def arm_table(summaries: Sequence[ArmSummary], symbols: Symbols) -> Table:
+    """Return the table of all arms: counts on the first line of a row, intervals and the verdict on the second.
+
+    The draft length has a column only when there are several.
+    """
+    shows_draft_tokens = len({summary.draft_tokens for summary in summaries}) > 1
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("decoder", overflow="fold", min_width=14)
+    for heading in ("batch", *(["K"] if shows_draft_tokens else [])):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for heading in ("cases", "identical", "partial", "acceptance", "tok/s", *(check.value for check in Check)):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for summary in failing_decoders_first(summaries):
+        draft_tokens = [str(summary.draft_tokens)] if shows_draft_tokens else []
+        table.add_row(_name_and_verdict(summary, symbols), str(summary.batch_size), *draft_tokens, *_numbers(summary))
+    return table
+
+
+def failing_decoders_first(summaries: Sequence[ArmSummary]) -> tuple[ArmSummary, ...]:
+    """Return the arms grouped by decoder, decoders with a failing arm first; otherwise the order is kept."""
+    failing = {summary.decoder for summary in summaries if summary.is_failing}
+    order = {decoder: place for place, decoder in enumerate(dict.fromkeys(summary.decoder for summary in summaries))}
+    return tuple(sorted(summaries, key=lambda summary: (summary.decoder not in failing, order[summary.decoder])))
+
+
+def _name_and_verdict(summary: ArmSummary, symbols: Symbols) -> Text:
+    name = Text(visible(summary.decoder, ascii_only=symbols.is_ascii), style="bold")
+    verdict = Text(f"{symbols.of(summary.verdict)} {summary.verdict.value}", style=STYLES[summary.verdict])
+    return Text("\n").join([name, verdict])
+
+
+def _numbers(summary: ArmSummary) -> tuple[str, ...]:
+    partial = summary.mean_partial_match
+    return (
+        str(summary.cases),
+        share_lines(summary.exact_match),
+        NOTHING if partial is None else f"{percent(partial)} %",
+        share_lines(summary.acceptance),
+        rate_per_second(summary.tokens_per_second),
+        *(_violated_cases(summary, check) for check in Check),
+    )
+
+
+def _violated_cases(summary: ArmSummary, check: Check) -> str:
+    """Return how many cases violated a check, and of how many when some were not observed."""
+    observed = summary.cases - summary.syncs[Sync.UNOBSERVED]
+    if not observed:
+        return NOTHING
+    count = str(summary.violated_checks[check])
+    return count if observed == summary.cases else f"{count}\nof {observed}"

@@ -1,0 +1,165 @@
+"""The report of a run on a terminal: models, table, worst failures, what was not seen, the verdict as the last line.
+
+Pure presentation: it prints the records that it is given, runs nothing and needs no model. Everything that a model, a
+prompt file or a decoder wrote passes through `visible`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from specaudit.core.shares import upper_bound_of_zero
+from specaudit.core.summary import is_failing
+from specaudit.core.vocabulary import RunVerdict
+from specaudit.report.arm_table import TABLE_WIDTH, arm_table
+from specaudit.report.failures import INDENT, print_failure, worst_failures
+from specaudit.report.numbers import counted, parameters, percent_at_most
+from specaudit.report.paragraph import print_paragraph
+from specaudit.report.symbols import symbols_for
+from specaudit.report.visible_text import shorten, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rich.console import Console
+
+    from specaudit.core.gate import Decision
+    from specaudit.core.records import AuditPlan, CaseResult, ModelRecord
+    from specaudit.core.summary import ArmSummary, ReasonCount, RunModels
+    from specaudit.report.symbols import Symbols
+
+DEFAULT_DETAILS = 3
+"""Failing cases shown in full."""
+
+REASON_CELLS = 300
+"""Most terminal cells of one reason or error message."""
+
+
+def print_report(
+    console: Console,
+    plan: AuditPlan,
+    models: RunModels,
+    summaries: Sequence[ArmSummary],
+    cases: Sequence[CaseResult],
+    decision: Decision,
+    *,
+    details: int = DEFAULT_DETAILS,
+    run_directory: str | None = None,
+    token_texts: Mapping[int, str] | None = None,
+) -> None:
+    """Print a report to `console`, at most `details` failing cases in full, the verdict as its last line.
+
+    `token_texts` maps token ids to their text, leading space included (`shown_token_ids` says which ids matter).
+    Without it, as for a stored run, diffs show ids, and the outputs' texts around the first difference.
+    """
+    symbols = symbols_for(console)
+    _print_models(console, plan, models, cases, symbols)
+    if summaries:
+        console.print()
+        console.print(arm_table(summaries, symbols), width=max(TABLE_WIDTH, console.width), crop=False)
+        console.print(Text("below a share: its 95 % interval; RECT, POS: cases with a violation", style="dim"))
+    _print_failures(console, summaries, cases, symbols, details, run_directory, token_texts)
+    _print_reasons(console, summaries, symbols)
+    console.print()
+    if run_directory is not None:
+        console.print(_plain(f"run directory: {run_directory}", symbols), soft_wrap=True)
+    _print_bound(console, summaries, decision, symbols)
+    verdict = visible(verdict_line(decision), ascii_only=symbols.is_ascii)
+    console.print(Text(verdict, style="bold"), soft_wrap=True)
+
+
+def verdict_line(decision: Decision) -> str:
+    """Return the last line of a report: `specaudit: lossless (exit 0): 48 of 48 cases identical, ...`."""
+    return f"specaudit: {decision.verdict.value} (exit {decision.exit_code}): {', '.join(decision.reasons)}"
+
+
+def _plain(text: str, symbols: Symbols) -> Text:
+    return Text(visible(text, ascii_only=symbols.is_ascii))
+
+
+def _print_models(
+    console: Console, plan: AuditPlan, models: RunModels, cases: Sequence[CaseResult], symbols: Symbols
+) -> None:
+    eos = ", ".join(map(str, models.target.eos_token_ids)) or "ignored"
+    prompts = counted(len({case.prompt_id for case in cases}), "prompt")
+    tokens = counted(plan.max_new_tokens, "new token")
+    rows = [("target", _model(models.target))]
+    rows += [("draft", _model(models.draft))] if models.draft is not None else []
+    rows += [("prompts", f"{plan.prompts}: {prompts}, at most {tokens} each, end of sequence {eos}")]
+    if models.target.ignored_settings:
+        rows += [("left out", f"{', '.join(models.target.ignored_settings)} (generation config; greedy ignores it)")]
+    for label, value in rows:
+        print_paragraph(console, _plain(value, symbols), label=f"{label:<9}")
+
+
+def _model(model: ModelRecord) -> str:
+    size = f"{parameters(model.parameters)} parameters"
+    return f"{model.source}: {model.architecture}, {size}, {model.dtype} on {model.device}, attention {model.attn}"
+
+
+def _print_failures(
+    console: Console,
+    summaries: Sequence[ArmSummary],
+    cases: Sequence[CaseResult],
+    symbols: Symbols,
+    details: int,
+    run_directory: str | None,
+    token_texts: Mapping[int, str] | None,
+) -> None:
+    shown = worst_failures(summaries, cases, details)
+    for case in shown:
+        console.print()
+        print_failure(console, case, cases, symbols, token_texts=token_texts)
+    left = sum(is_failing(case) for case in cases) - len(shown)
+    if left:
+        place = "" if run_directory is None else "; report.json in the run directory lists them"
+        console.print()
+        print_paragraph(
+            console, Text(f"{counted(left, 'more failing case' if shown else 'failing case')} not shown{place}")
+        )
+
+
+def _print_reasons(console: Console, summaries: Sequence[ArmSummary], symbols: Symbols) -> None:
+    for heading, reasons in (
+        (f"{symbols.partly} inner state not observed", _grouped(summary.unobserved for summary in summaries)),
+        (f"{symbols.unknown} unmeasured", _grouped(summary.errors for summary in summaries)),
+    ):
+        if not reasons:
+            continue
+        console.print()
+        console.print(Text(heading, style="yellow"))
+        for reason, count in reasons.items():
+            shown = shorten(visible(reason, ascii_only=symbols.is_ascii), REASON_CELLS, ellipsis=symbols.ellipsis)
+            print_paragraph(console, Text(f"{counted(count, 'case')}: {shown}"), indent=INDENT)
+
+
+def _grouped(groups: Iterable[tuple[ReasonCount, ...]]) -> dict[str, int]:
+    """Return how many cases give each reason over all arms, most frequent first."""
+    counts: Counter[str] = Counter()
+    for group in groups:
+        counts.update({item.reason: item.count for item in group})
+    return dict(counts.most_common())
+
+
+def _print_bound(console: Console, summaries: Sequence[ArmSummary], decision: Decision, symbols: Symbols) -> None:
+    """Print what a clean run rules out.
+
+    The same prompts run in every arm, so the cases of a run are no independent trials. The prompts of one arm are, for
+    a fault that strikes rows one by one, and its batches, for a fault that strikes a batch as a whole. The arm with the
+    fewest of them says least; its bounds are printed.
+    """
+    if decision.verdict not in {RunVerdict.LOSSLESS, RunVerdict.EQUAL_OUTPUTS}:
+        return
+    weakest = min(summaries, key=lambda summary: (summary.prompts, summary.calls))
+    failure = "diverged" if decision.verdict is RunVerdict.EQUAL_OUTPUTS else "failed"
+    by_prompt = percent_at_most(upper_bound_of_zero(weakest.prompts))
+    by_batch = percent_at_most(upper_bound_of_zero(weakest.calls))
+    line = (
+        f"0 of {weakest.prompts} {failure}: below {by_prompt} % by prompt,"
+        f" {by_batch} % by batch ({counted(weakest.calls, 'batch', 'batches')});"
+        f" 95 % confidence, {weakest.decoder} at batch {weakest.batch_size}"
+    )
+    print_paragraph(console, _plain(line, symbols))
