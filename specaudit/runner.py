@@ -31,6 +31,7 @@ from specaudit.models.drafts import StressDraft as StressRecipe
 from specaudit.models.loading import load_pair
 from specaudit.models.options import LoadOptions
 from specaudit.models.rendering import render
+from specaudit.models.source import parse_source
 from specaudit.outputs import UnusableOutputError, read_outputs
 from specaudit.prompts import PromptSet, load_prompts
 from specaudit.reference import Reference, ids_digest
@@ -78,6 +79,7 @@ def run_audit(plan: AuditPlan) -> Iterator[Event]:
     Raises SpecauditError for a plan that cannot be carried out, before anything is decoded. A decoder that fails makes
     its cases unmeasured and the run goes on.
     """
+    parse_source(plan.target, role="target", revision=plan.revision)
     decoders = [resolve_decoder(name) for name in plan.decoders]
     _check_draft(plan, decoders)
     prompt_set = load_prompts(plan.prompts, field=plan.prompt_field, limit=plan.limit)
@@ -195,7 +197,7 @@ class Audit:
                 outputs = read_outputs(returned, count=len(cases), vocabulary_size=self.target.vocab_size)
             except UnusableOutputError as unusable:
                 error = str(unusable)
-            except Exception as failure:
+            except (Exception, SystemExit) as failure:
                 error = _one_line(failure)
         seconds = time.perf_counter() - started
         if weight_versions(self.target.model) != self.weights:
@@ -278,7 +280,9 @@ class Audit:
 
     def _token_texts(self) -> dict[int, str]:
         """Return the text of each token that the reference or a candidate generated."""
-        return {token: self._text([token]) for token in sorted(self.generated_ids)}
+        anchor = self.target.tokenizer("a", add_special_tokens=False)["input_ids"][-1:]
+        before = len(self._text(anchor))  # tokenizers that strip a leading space do so here, not from the token
+        return {token: self._text([*anchor, token])[before:] for token in sorted(self.generated_ids)}
 
     def _target_record(self) -> ModelRecord:
         return _model_record(self.target, eos_token_ids=self.eos_token_ids)

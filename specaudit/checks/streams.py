@@ -131,7 +131,10 @@ class _Placing:
     def _held_before(self, step: Step, view: LayerView, row: int, seeing: list[int]) -> list[list[tuple[int, int]]]:
         """Return for each slot that the row sees, written in an earlier step, the stream places it may hold."""
         held = []
+        fed_now = set(view.own_slots[row].tolist())  # without a cache their bits may equal an earlier step's
         for column in np.flatnonzero(view.visible[row, seeing].any(axis=0)).tolist():
+            if column in fed_now:
+                continue
             content = int(view.contents[row, column])
             if content == UNKNOWN:
                 continue

@@ -47,7 +47,7 @@ def _options(
 def main() -> None:
     """Run the command line; every error that a user can act on ends here."""
     try:
-        app()
+        app(prog_name="specaudit")
     except SpecauditError as error:
         if os.environ.get("SPECAUDIT_DEBUG"):
             raise

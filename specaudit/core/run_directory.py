@@ -13,7 +13,6 @@ import json
 import os
 from contextlib import suppress
 from dataclasses import asdict, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from specaudit.core.comparison import Divergence
@@ -24,6 +23,7 @@ from specaudit.core.vocabulary import Check, Sync, Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
+    from pathlib import Path
 
 SCHEMA_VERSION = 1
 """Version of the files in a run directory; raised with every change that a reader must know of."""

@@ -159,8 +159,8 @@ def report_document(
 ) -> dict[str, Any]:
     """Return the content of `report.json`: the decision, each arm, totals and the ids of the cases to look at.
 
-    Everything in it is plain JSON; what was not measured is null. Totals hold counts only: the same prompts run in every
-    arm, so an interval over all cases would pretend to more trials than there are.
+    Everything in it is plain JSON; what was not measured is null. Totals hold counts only: the same prompts run in
+    every arm, so an interval over all cases would pretend to more trials than there are.
     """
     return {
         "schema_version": REPORT_SCHEMA_VERSION,

@@ -129,7 +129,7 @@ class StressDraft:
     def __init__(
         self, references: Mapping[tuple[int, ...], Sequence[int]], *, rate: float, seed: int, vocabulary_size: int
     ) -> None:
-        """`references` maps prompt ids to the reference's output; `rate` in [0, 1] is the share replaced."""
+        """Propose from `references` (prompt ids to output), a share `rate` in [0, 1] of the tokens replaced."""
         self.references = references
         self.rate = rate
         self.seed = seed

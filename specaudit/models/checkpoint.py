@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transformers import AutoModelForCausalLM, AutoTokenizer
-from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME, cached_file
+from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME
+from transformers.utils.hub import cached_file
 
 from specaudit.core.errors import ModelError
 from specaudit.models.gguf import converted_gguf
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 
 _WAYS_OUT = (
     ("trust_remote_code", "read the code that comes with the model, then pass --trust-remote-code"),
-    ("safetensors", ALLOW_PICKLE),
     ("attn_implementation", "pass --attn sdpa or --attn eager"),
     ("FlashAttention", "pass --attn sdpa or --attn eager"),
     ("attention implementation", "pass --attn eager"),
@@ -39,21 +40,36 @@ _WAYS_OUT = (
 """What to do about the commonest failures, by words of transformers' messages; the first match counts."""
 
 
+def prepared(source: ModelSource, *, options: LoadOptions) -> ModelSource:
+    """Return a source whose `location` is what transformers loads: a Hub id, or a directory that has been checked.
+
+    A GGUF file is converted, unless the cache has it; its location is then the directory of the conversion.
+
+    Raises:
+        ModelError: a file that cannot be converted, or a directory without weights that may be loaded.
+    """
+    if source.kind == "hub":
+        return source
+    if source.kind == "gguf":
+        return replace(source, location=str(converted_gguf(Path(source.location))))
+    check_model_directory(Path(source.location), given=source.given, allow_pickle=options.allow_pickle)
+    return source
+
+
 def read_model(
     source: ModelSource, *, options: LoadOptions, dtype: torch.dtype | None, device: torch.device
 ) -> PreTrainedModel:
     """Return the causal language model of a source on `device`, in evaluation mode and without gradients.
 
     Args:
-        source: where to load from; a GGUF file is converted once and cached.
+        source: a prepared source.
         options: attention implementation and what is trusted.
         dtype: type of the weights, or None for the checkpoint's own.
         device: where to put the weights.
 
     Raises:
-        ModelError: the weights are missing, incomplete, damaged or pickled, or transformers cannot load them.
+        ModelError: the weights are incomplete, damaged or pickled, or transformers cannot load them.
     """
-    location = _location(source, options)
     arguments: dict[str, Any] = {
         **dtype_argument(dtype),
         "attn_implementation": options.attn,
@@ -66,7 +82,7 @@ def read_model(
     if source.kind == "hub" and not options.allow_pickle:
         _check_hub_weights(source)
     with quiet_transformers(), no_conversion_service(), _as_model_errors(source):
-        loaded: Any = AutoModelForCausalLM.from_pretrained(location, **arguments)
+        loaded: Any = AutoModelForCausalLM.from_pretrained(source.location, **arguments)
         model, loading = loaded
         _check_complete(loading, source)
         ready: PreTrainedModel = model.to(device).eval().requires_grad_(False)
@@ -74,28 +90,17 @@ def read_model(
 
 
 def read_tokenizer(source: ModelSource, *, options: LoadOptions) -> Any | None:
-    """Return the tokenizer of a source, or None for a local directory that has none.
+    """Return the tokenizer of a prepared source, or None for a local directory that has none.
 
     Raises:
         ModelError: there should be a tokenizer, and transformers cannot load it.
     """
-    location = _location(source, options)
-    if source.kind != "hub" and not has_tokenizer(Path(location)):
+    if source.kind != "hub" and not has_tokenizer(Path(source.location)):
         return None
     with quiet_transformers(), _as_model_errors(source):
         return AutoTokenizer.from_pretrained(
-            location, revision=source.revision or "main", trust_remote_code=options.trust_remote_code
+            source.location, revision=source.revision or "main", trust_remote_code=options.trust_remote_code
         )
-
-
-def _location(source: ModelSource, options: LoadOptions) -> str:
-    """Return what to hand to transformers: a directory that has been checked, or a Hub id."""
-    if source.kind == "hub":
-        return source.location
-    if source.kind == "gguf":
-        return str(converted_gguf(Path(source.location)))
-    check_model_directory(Path(source.location), given=source.given, allow_pickle=options.allow_pickle)
-    return source.location
 
 
 def _check_hub_weights(source: ModelSource) -> None:

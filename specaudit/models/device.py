@@ -6,6 +6,13 @@ import torch
 
 from specaudit.core.errors import UsageError
 
+_DTYPES = {
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+    "float32": torch.float32,
+    "float64": torch.float64,
+}
+
 
 def choose_device(name: str) -> torch.device:
     """Return the device that `name` means; `auto` is the accelerator where there is one, else the CPU.
@@ -44,6 +51,4 @@ def choose_dtype(name: str | None, device: torch.device) -> torch.dtype | None:
         return None
     if name == "float64" and device.type == "mps":
         raise UsageError("the device 'mps' has no float64", where="--dtype", way_out="--dtype float32 or --device cpu")
-    dtype = getattr(torch, name)
-    assert isinstance(dtype, torch.dtype)
-    return dtype
+    return _DTYPES[name]

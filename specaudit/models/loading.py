@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from specaudit.core.errors import ModelError, UsageError
-from specaudit.models.checkpoint import read_model, read_tokenizer
+from specaudit.models.checkpoint import prepared, read_model, read_tokenizer
 from specaudit.models.device import choose_device, choose_dtype
 from specaudit.models.digest import model_digest
 from specaudit.models.drafts import LayersDraft, NoisyDraft, StressDraft, is_derived, parse_draft
@@ -85,6 +85,7 @@ def describe(model: PreTrainedModel, tokenizer: Any, *, source: str) -> LoadedMo
 
 
 def _load_target(source: ModelSource, options: LoadOptions) -> LoadedModel:
+    source = prepared(source, options=options)
     tokenizer = read_tokenizer(source, options=options)
     if tokenizer is None:
         raise ModelError(
@@ -94,7 +95,9 @@ def _load_target(source: ModelSource, options: LoadOptions) -> LoadedModel:
 
 
 def _load_draft(source: ModelSource, target: LoadedModel, options: LoadOptions) -> LoadedModel:
-    tokenizer = read_tokenizer(source, options=options) or target.tokenizer
+    source = prepared(source, options=options)
+    own_tokenizer = read_tokenizer(source, options=options)
+    tokenizer = target.tokenizer if own_tokenizer is None else own_tokenizer
     draft = describe(_read(source, options), tokenizer, source=source.given)
     check_vocabularies(target, draft)
     return draft

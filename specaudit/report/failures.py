@@ -34,8 +34,9 @@ NAMED_NEIGHBOURS = 6
 def worst_failures(summaries: Sequence[ArmSummary], cases: Sequence[CaseResult], limit: int) -> tuple[CaseResult, ...]:
     """Return at most `limit` failing cases, spread over the arms in the order of the table.
 
-    Within an arm violated cases come first, the earliest finding leading, since later ones may be its consequences;
-    then diverged ones, the earliest divergence leading. Each arm gives one case before any gives a second.
+    Within an arm the cases that show both cause and effect (violated and diverged) come first, then the other violated
+    ones, the earliest finding leading, since later ones may be its consequences; then those that only diverged, the
+    earliest divergence leading. Each arm gives one case before any gives a second.
     """
     ranked_arms = [
         sorted((case for case in cases if is_failing(case) and _is_in(case, summary)), key=_severity)
@@ -82,7 +83,7 @@ def _severity(case: CaseResult) -> tuple[int, ...]:
     """Return a key that sorts the case most worth reading first."""
     if case.sync is Sync.VIOLATED and case.findings:
         moment = min((finding.step, finding.row, finding.query) for finding in case.findings)
-        return (0, case.unit, case.call, *moment)
+        return (0, case.verdict is not Verdict.DIVERGED, case.unit, case.call, *moment)
     position = 0 if case.first_divergence is None else case.first_divergence.position
     return (1, position, case.unit, case.call)
 

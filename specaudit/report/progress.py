@@ -9,12 +9,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Protocol, Self
 
+from rich.cells import cell_len
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from specaudit.report.stages import StageTracker
 from specaudit.report.symbols import symbols_for
-from specaudit.report.visible_text import visible
+from specaudit.report.visible_text import shorten, shorten_start, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +28,16 @@ if TYPE_CHECKING:
 
 INTERVAL_SECONDS = 5.0
 """Least time between two plain lines of one stage."""
+
+
+NAME_CELLS = 26
+"""Most terminal cells for the name of a stage beside its bar."""
+
+BAR_CELLS = 10
+"""Terminal cells of a bar."""
+
+COUNT_CELLS = 24
+"""Terminal cells set aside for counts, time and gaps beside a bar."""
 
 
 class ProgressDisplay(Protocol):
@@ -105,7 +116,8 @@ class LineProgress:
     def _print(self, stage: Stage) -> None:
         self._printed = stage.line()
         self._printed_seconds = self._clock()
-        self._console.print(_safe(self._printed, self._console), soft_wrap=True)
+        line = visible(self._printed, ascii_only=symbols_for(self._console).is_ascii)
+        self._console.print(Text(line), soft_wrap=True)
 
 
 class BarProgress:
@@ -117,7 +129,7 @@ class BarProgress:
         self._tracker = StageTracker()
         self._bars = Progress(
             TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=20),
+            BarColumn(bar_width=BAR_CELLS),
             MofNCompleteColumn(),
             TextColumn("{task.fields[notes]}", markup=False),
             TimeElapsedColumn(),
@@ -134,10 +146,12 @@ class BarProgress:
         self._bars.update(self._run, total=planned or None, completed=self._tracker.finished_cases, visible=planned > 0)
         if stage is None:
             return
-        name = _safe(stage.name, self._console).plain
-        self._bars.update(
-            self._stage, description=name, total=stage.total, completed=stage.done, notes=", ".join(stage.notes)
-        )
+        symbols = symbols_for(self._console)
+        name = visible(stage.name, ascii_only=symbols.is_ascii)
+        name = shorten_start(name, NAME_CELLS, ellipsis=symbols.ellipsis)  # the batch size is at the end
+        notes_cells = self._console.width - cell_len(name) - BAR_CELLS - COUNT_CELLS
+        notes = shorten(", ".join(stage.notes), max(len(symbols.ellipsis), notes_cells), ellipsis=symbols.ellipsis)
+        self._bars.update(self._stage, description=name, total=stage.total, completed=stage.done, notes=notes)
 
     def __enter__(self) -> Self:
         """Start to draw."""
@@ -147,7 +161,3 @@ class BarProgress:
     def __exit__(self, *details: object) -> None:
         """Remove the bars."""
         self._bars.stop()
-
-
-def _safe(text: str, console: Console) -> Text:
-    return Text(visible(text, ascii_only=symbols_for(console).is_ascii))

@@ -17,7 +17,7 @@ from specaudit.core.vocabulary import RunVerdict
 from specaudit.report.arm_table import TABLE_WIDTH, arm_table
 from specaudit.report.failures import INDENT, print_failure, worst_failures
 from specaudit.report.numbers import counted, parameters, percent_at_most
-from specaudit.report.paragraph import print_paragraph
+from specaudit.report.paragraph import print_paragraph, print_table
 from specaudit.report.symbols import symbols_for
 from specaudit.report.visible_text import shorten, visible
 
@@ -59,7 +59,7 @@ def print_report(
     _print_models(console, plan, models, cases, symbols)
     if summaries:
         console.print()
-        console.print(arm_table(summaries, symbols), width=max(TABLE_WIDTH, console.width), crop=False)
+        print_table(console, arm_table(summaries, symbols), least_width=TABLE_WIDTH)
         console.print(Text("below a share: its 95 % interval; RECT, POS: cases with a violation", style="dim"))
     _print_failures(console, summaries, cases, symbols, details, run_directory, token_texts)
     _print_reasons(console, summaries, symbols)
@@ -96,6 +96,8 @@ def _print_models(
 
 
 def _model(model: ModelRecord) -> str:
+    if model.digest is None:  # a draft without weights
+        return f"{model.source}: {model.architecture}"
     size = f"{parameters(model.parameters)} parameters"
     return f"{model.source}: {model.architecture}, {size}, {model.dtype} on {model.device}, attention {model.attn}"
 

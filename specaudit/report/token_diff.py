@@ -148,7 +148,7 @@ def _text_lines(reference: str, candidate: str, symbols: Symbols, width: int) ->
     room -= cell_len(before)
     lines = []
     for label, text in zip(labels, (reference, candidate), strict=True):
-        after = _shown(text[shared : shared + room], symbols) if len(text) > shared else symbols.ended
+        after = _shown(text[shared : shared + room + 1], symbols) if len(text) > shared else symbols.ended
         lines.append(Text(label + before + shorten(after, room, ellipsis=symbols.ellipsis)))
     mark = Text(" " * (cell_len(labels[0]) + cell_len(before)) + _MARK, style="red")
     return (*lines, mark)

@@ -63,7 +63,8 @@ def shorten(text: str, cells: int, *, ellipsis: str = "…") -> str:
     """Return `text` cut at its end to at most `cells` terminal cells, `ellipsis` included."""
     if cell_len(text) <= cells:
         return text
-    return chop_cells(text, cells - cell_len(ellipsis))[0] + ellipsis
+    room = cells - cell_len(ellipsis)
+    return (chop_cells(text, room)[0] if room > 0 else "") + ellipsis
 
 
 def shorten_start(text: str, cells: int, *, ellipsis: str = "…") -> str:

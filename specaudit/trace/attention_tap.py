@@ -10,11 +10,12 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from torch import Tensor, nn
 from transformers.modeling_utils import AttentionInterface
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, MutableMapping, Sequence
+
+    from torch import Tensor, nn
 
 
 class AttentionListener(Protocol):

@@ -6,11 +6,12 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Protocol
 
-from torch import Tensor
 from transformers.cache_utils import Cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from torch import Tensor
 
 
 class WriteListener(Protocol):

@@ -6,9 +6,9 @@ Both sides compute in float64, so that rounding excuses nothing. Every batch is 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +22,9 @@ from specaudit.models.options import LoadOptions
 from specaudit.trace.recorder import Recorder
 from tests.authority import uncached_greedy, until_eos
 from tests.random_models import VOCABULARY, random_draft, random_model
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

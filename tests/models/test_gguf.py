@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from gguf import GGUFReader
+from gguf.quants import dequantize
+from safetensors.torch import load_file
 
 import specaudit.models.gguf
 from specaudit.cache_folder import cache_root
@@ -15,7 +19,7 @@ from specaudit.models.loaded import LoadedModel
 from specaudit.models.loading import load_pair
 from specaudit.models.options import LoadOptions
 from specaudit.models.rendering import render
-from tests.smollm2 import smollm2_gguf
+from tests.smollm2 import share_conversions, smollm2_directory, smollm2_gguf
 
 
 @pytest.fixture
@@ -104,7 +108,8 @@ def test_the_package_that_reads_gguf_is_asked_for(cache: Path, file: Path, monke
 
 
 @pytest.mark.slow_model
-def test_smollm2_loads_and_speaks() -> None:
+def test_smollm2_loads_and_speaks(monkeypatch: pytest.MonkeyPatch) -> None:
+    share_conversions(monkeypatch)
     pair = load_pair(str(smollm2_gguf()), "layers:12", options=LoadOptions(device="cpu"))
     target, draft = pair.target, pair.draft
     # Padding that is EOS, and BOS that opens every turn: why neither may be known by its value.
@@ -123,3 +128,21 @@ def test_smollm2_loads_and_speaks() -> None:
     ids = target.tokenizer("The capital of France is", return_tensors="pt")["input_ids"]
     output = target.model.generate(ids, max_new_tokens=3, do_sample=False)
     assert "Paris" in target.tokenizer.decode(output[0])
+
+
+@pytest.mark.slow_model
+def test_the_conversion_holds_what_the_file_says() -> None:
+    folder = smollm2_directory()
+    weights = load_file(folder / "model.safetensors")
+    names = {
+        "token_embd.weight": "model.embed_tokens.weight",
+        "blk.17.ffn_down.weight": "model.layers.17.mlp.down_proj.weight",
+        "output_norm.weight": "model.norm.weight",
+    }
+    tensors = {tensor.name: tensor for tensor in GGUFReader(smollm2_gguf()).tensors if tensor.name in names}
+    assert tensors.keys() == names.keys()
+    for name, converted in names.items():
+        expected = dequantize(tensors[name].data, tensors[name].tensor_type)
+        assert np.array_equal(weights[converted].numpy(), expected)
+    # The file itself, which transformers 4 would copy along, is not kept twice.
+    assert {path.name for path in folder.iterdir()}.isdisjoint({"tokenizer.model", smollm2_gguf().name})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -17,9 +18,6 @@ from specaudit.models.loading import describe, load_pair
 from specaudit.models.options import LoadOptions
 from tests.models.tiny_models import ARCHITECTURES, VOCAB_SIZE, save_model, tiny_model, tiny_tokenizer
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 CPU = LoadOptions(device="cpu")
 IDS = torch.tensor([[5, 9, 2, 7]])
 
@@ -31,10 +29,8 @@ def saved(tmp_path: Path) -> str:
 
 
 def _edit_json(path: str, file: str, **changes: Any) -> None:
-    with open(f"{path}/{file}") as stream:
-        content = json.load(stream) | changes
-    with open(f"{path}/{file}", "w") as stream:
-        json.dump({key: value for key, value in content.items() if value is not ...}, stream)
+    edited = Path(path) / file
+    edited.write_text(json.dumps(json.loads(edited.read_text()) | changes))
 
 
 def _target(path: str, options: LoadOptions = CPU) -> LoadedModel:
@@ -252,15 +248,13 @@ def test_weights_of_another_shape_are_refused(saved: str) -> None:
 
 
 def test_damaged_weights_are_refused(saved: str) -> None:
-    with open(f"{saved}/model.safetensors", "wb") as stream:
-        stream.write(b"not weights")
+    (Path(saved) / "model.safetensors").write_bytes(b"not weights")
     assert saved in (_failure(saved).where or "")
 
 
 def test_code_that_comes_with_a_model_is_not_run(saved: str, tmp_path: Path) -> None:
     mark = tmp_path / "ran"
-    with open(f"{saved}/configuration_evil.py", "w") as stream:
-        stream.write(f"open({str(mark)!r}, 'w')\n")
+    (Path(saved) / "configuration_evil.py").write_text(f"open({str(mark)!r}, 'w')\n")
     _edit_json(saved, "config.json", model_type="evil", auto_map={"AutoConfig": "configuration_evil.Evil"})
     assert "--trust-remote-code" in (_failure(saved).way_out or "")
     assert not mark.exists()

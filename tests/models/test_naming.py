@@ -65,7 +65,7 @@ def test_what_can_be_nothing_is_refused(given: str) -> None:
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     weights = tmp_path / "model.safetensors"
     weights.touch()
-    with pytest.raises(ModelError, match="not a .gguf file") as caught:
+    with pytest.raises(ModelError, match=r"not a \.gguf file") as caught:
         parse_source(str(weights), role="target")
     assert str(tmp_path) in (caught.value.way_out or "")
 

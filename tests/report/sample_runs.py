@@ -234,4 +234,5 @@ def hostile_run() -> SampleRun:
     first = case(of, 0, reference_ids=reference, output_ids=output, texts=HOSTILE_TEXTS, prompt_id="p[/red]\x1b[2J")
     error = "ValueError: \x1b[2J[link=https://example.org]click[/link]\u2028" + "x" * 400
     second = case(of, 1, output_ids=None, error=error)
-    return SampleRun(cases=(first, second), timings=(timing(of),))
+    third = case(of, 2, reference_ids=(30, 31, 32, 33, 16, 2), output_ids=(30, 31, 33, 32, 16, 2), texts=HOSTILE_TEXTS)
+    return SampleRun(cases=(first, second, third), timings=(timing(of),))

@@ -1,0 +1,112 @@
+"""A decoder in a file outside the package: right, then broken in one line at a time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import Result, specaudit
+
+SOURCE = (Path(__file__).parent / "decoders" / "rollback.py").read_text()
+POSITIONS = "position_ids=positions, past_key_values"
+EOS_IN_OUTPUT = "any(token in eos_token_ids for token in output)"
+
+
+def audit(folder: Path, source: str, *options: str) -> tuple[Result, list[dict]]:
+    """Audit `source` as a file of the user's; return the command's result and the cases."""
+    (folder / "theirs").mkdir()
+    (folder / "theirs" / "rollback.py").write_text(source)
+    result = specaudit(
+        "run", "--decoder", "theirs/rollback.py:decode", "--batch-size", "4", "--max-new-tokens", "24",
+        "--out", "run", *options,
+    )  # fmt: skip
+    return result, [json.loads(line) for line in (folder / "run" / "samples.jsonl").read_text().splitlines()]
+
+
+def broken(line: str, replacement: str) -> str:
+    """Return the decoder with one line changed."""
+    assert SOURCE.count(line) == 1
+    return SOURCE.replace(line, replacement)
+
+
+def test_right(in_folder: Path) -> None:
+    result, cases = audit(in_folder, SOURCE)
+    assert result.exit_code == 0
+    assert len(cases) == 24
+    assert {case["verdict"] for case in cases} == {"identical"}
+    assert {case["sync"] for case in cases} == {"clean"}
+    assert result.stdout.splitlines()[-1].startswith("specaudit: lossless (exit 0)")
+
+
+def test_without_position_ids(in_folder: Path) -> None:
+    result, cases = audit(in_folder, broken(POSITIONS, "past_key_values"))
+    assert result.exit_code == 1
+    by_id = {case["prompt_id"]: case for case in cases}
+    longest = {max(batch, key=lambda case: len(case["prompt_ids"]))["prompt_id"] for batch in batches(cases)}
+    for prompt_id, case in by_id.items():
+        if prompt_id in longest:  # no padding: the positions filled in are right
+            assert case["sync"] == "clean"
+            continue
+        (finding,) = case["findings"]
+        assert case["sync"] == "violated"
+        assert finding["check"] == "POS"
+        assert (finding["step"], finding["stream_index"]) == (0, 0)
+        assert finding["expected"] == 0
+        assert finding["actual"] == max(len(other["prompt_ids"]) for other in mates(case, cases)) - len(
+            case["prompt_ids"]
+        )
+    assert "POS at step 0, row" in result.stdout
+
+
+def test_eos_looked_for_in_the_prompt(in_folder: Path) -> None:
+    result, cases = audit(in_folder, broken(EOS_IN_OUTPUT, "any(token in eos_token_ids for token in prompt + output)"))
+    assert result.exit_code == 1
+    (failing,) = [case for case in cases if case["verdict"] != "identical" and case["prompt_id"] == "eos-inside"]
+    assert failing["output_ids"] == []
+    assert failing["first_divergence"] == {"position": 0, "expected": failing["reference_ids"][0], "actual": None}
+    assert "stops too early at token 0 of the output" in " ".join(result.stdout.split())
+    eos = json.loads((in_folder / "run" / "manifest.json").read_text())["effective"]["target"]["eos_token_ids"]
+    for case in cases:
+        assert (case["verdict"] == "identical") == (not set(eos) & set(case["prompt_ids"]))
+
+
+def batches(cases: list[dict]) -> list[list[dict]]:
+    """Return the cases by decoder call."""
+    calls = sorted({(case["unit"], case["call"]) for case in cases})
+    return [[case for case in cases if (case["unit"], case["call"]) == call] for call in calls]
+
+
+def mates(case: dict, cases: list[dict]) -> list[dict]:
+    """Return the cases that were decoded together with `case`, itself included."""
+    return next(batch for batch in batches(cases) if case in batch)
+
+
+FAILING = {
+    "raises": "    raise RuntimeError('no luck')\n",
+    "too-few-outputs": "    return [[1] for _ in prompts[1:]]\n",
+    "returns-nothing": "    return None\n",
+    "returns-floats": "    return [[0.5] for _ in prompts]\n",
+    "id-outside": "    return [[10**9] for _ in prompts]\n",
+    "exits": "    raise SystemExit(0)\n",
+    "changes-weights": ("    target.get_input_embeddings().weight.mul_(1.01)\n    return [[1] for _ in prompts]\n"),
+}
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_a_decoder_that_fails_is_unmeasured(name: str, in_folder: Path) -> None:
+    header = (
+        "def decode(target, draft, tokenizer, prompts, *, max_new_tokens, draft_tokens, eos_token_ids, pad_token_id):\n"
+    )
+    result, cases = audit(
+        in_folder, header + FAILING[name], "--limit", "5", "--decoder", "theirs/rollback.py:decode,eqspec"
+    )
+    assert result.exit_code == 3
+    assert "Traceback" not in result.stderr
+    theirs = [case for case in cases if case["decoder"] != "eqspec"]
+    assert {case["verdict"] for case in theirs} == {"unmeasured"}
+    assert all(case["error"] for case in theirs)
+    assert theirs[0]["error"] in " ".join(result.stdout.split())
+    if name != "changes-weights":  # the run goes on, and what others give is measured
+        assert {case["verdict"] for case in cases if case["decoder"] == "eqspec"} == {"identical"}

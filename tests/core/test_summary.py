@@ -1,0 +1,178 @@
+"""Sums over cases: what counts, what does not, and what `report.json` says."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from specaudit.core.gate import decide
+from specaudit.core.shares import share
+from specaudit.core.summary import ReasonCount, first_violation, report_document, summarise
+from specaudit.core.vocabulary import Check, RunVerdict, Sync, Verdict
+from tests.report.sample_runs import (
+    DIVERGED_IDS,
+    MODELS,
+    REFERENCE_IDS,
+    SampleRun,
+    arm,
+    case,
+    clean_cases,
+    clean_run,
+    failing_run,
+    finding,
+    hostile_run,
+    timing,
+    unmeasured_run,
+    unobserved_run,
+)
+
+
+def test_arms_come_in_order_of_first_appearance() -> None:
+    late, early = arm("eqspec", 4), arm("bsp", 1, 2)
+    summaries = summarise([case(late, 0), case(early, 0), case(late, 1)], [])
+    assert [(one.decoder, one.batch_size, one.draft_tokens, one.cases) for one in summaries] == [
+        ("eqspec", 4, 4, 2),
+        ("bsp", 1, 2, 1),
+    ]
+
+
+def test_nothing_gives_no_summary() -> None:
+    assert summarise([], [timing(arm("eqspec", 4))]) == ()
+
+
+def test_clean_arm() -> None:
+    (summary,) = summarise(clean_cases(arm("eqspec", 4)), [timing(arm("eqspec", 4))])
+    assert summary.verdict is RunVerdict.LOSSLESS
+    assert summary.verdicts == {Verdict.IDENTICAL: 16, Verdict.DIVERGED: 0, Verdict.UNMEASURED: 0}
+    assert summary.syncs == {Sync.CLEAN: 16, Sync.VIOLATED: 0, Sync.UNOBSERVED: 0}
+    assert summary.exact_match == share(16, 16)
+    assert summary.mean_partial_match == 1
+    assert summary.acceptance == share(9 * 16, 20 * 16)
+    assert summary.violated == share(0, 16)
+    assert summary.first_violation is None
+    assert (summary.prompts, summary.calls) == (16, 4)
+    assert summary.generated_tokens == 16 * len(REFERENCE_IDS)
+    assert summary.tokens_per_second == 208 / 0.5
+    assert not summary.is_failing
+
+
+def test_failing_and_latent_arms() -> None:
+    run = failing_run()
+    clean, latent, broken = summarise(run.cases, run.timings)
+    assert [one.is_failing for one in (clean, latent, broken)] == [False, True, True]
+    assert latent.latent == 1
+    assert latent.exact_match == share(16, 16)
+    assert latent.violated == share(1, 16)
+    assert broken.exact_match == share(12, 16)
+    assert broken.mean_partial_match == pytest.approx((12 + 3 * 5 / len(REFERENCE_IDS) + 8 / len(REFERENCE_IDS)) / 16)
+    assert broken.violated_checks == {Check.RECT: 3, Check.POS: 3}
+    assert broken.latent == 0
+
+
+def test_first_violation_is_the_earliest_by_unit_call_step_row_and_query() -> None:
+    of = arm("bsp", 1)
+    in_later_unit = case(of, 4, output_ids=DIVERGED_IDS, findings=(finding(step=0),))
+    in_later_call = case(of, 1, findings=(finding(step=0),))
+    late_step, early_step = finding(step=2, row=0), finding(Check.RECT, step=1, row=1, query=3)
+    first = case(of, 0, findings=(late_step, early_step, replace(early_step, query=4), replace(early_step, row=2)))
+    violation = first_violation([in_later_unit, in_later_call, first])
+    assert violation is not None
+    assert (violation.case_id, violation.finding) == (first.case_id, early_step)
+
+
+def test_findings_of_a_case_that_is_not_violated_are_left_out() -> None:
+    stray = replace(case(arm("bsp", 1), 0), findings=(finding(),))
+    assert first_violation([stray]) is None
+
+
+def test_unmeasured_is_never_counted_as_zero() -> None:
+    run = unmeasured_run()
+    half, crashing = summarise(run.cases, run.timings)
+    assert half.exact_match == share(8, 8)
+    assert half.mean_partial_match == 1
+    assert half.errors == (ReasonCount(reason="returned 3 rows for 4 prompts", count=8),)
+    assert crashing.exact_match is None
+    assert crashing.mean_partial_match is None
+    assert crashing.acceptance is None
+    assert crashing.violated is None
+    assert crashing.tokens_per_second is None
+    assert crashing.generated_tokens == 0
+    assert crashing.verdict is RunVerdict.NO_EVIDENCE
+    assert crashing.unobserved == ()
+    assert [item.count for item in crashing.errors] == [16]
+
+
+def test_unobserved_takes_no_part_in_the_share_of_violations() -> None:
+    run = unobserved_run()
+    seen, unseen = summarise(run.cases, run.timings)
+    assert seen.violated == share(0, 13)
+    assert unseen.violated is None
+    assert seen.unobserved == (ReasonCount(reason="a step had no position ids", count=3),)
+    assert {seen.verdict, unseen.verdict} == {RunVerdict.EQUAL_OUTPUTS}
+
+
+def test_nothing_proposed_is_no_acceptance() -> None:
+    drawn = replace(case(arm("eqspec", 1), 0), proposed_tokens=0, accepted_tokens=0)
+    (summary,) = summarise([drawn], [])
+    assert summary.acceptance is None
+
+
+def test_times_of_units_are_pooled_and_no_time_is_no_speed() -> None:
+    of = arm("eqspec", 4)
+    timings = [timing(of, seconds=1, tokens=100), timing(of, seconds=3, tokens=100, unit=1)]
+    assert summarise(clean_cases(of), timings)[0].tokens_per_second == 50
+    assert summarise(clean_cases(of), [timing(of, seconds=0)])[0].tokens_per_second is None
+
+
+def test_two_prompts_of_the_same_ids_are_one_trial() -> None:
+    first, second = clean_cases(arm("eqspec", 1), 2)
+    (summary,) = summarise([first, replace(second, prompt_digest=first.prompt_digest)], [])
+    assert (summary.cases, summary.prompts) == (2, 1)
+
+
+@pytest.mark.parametrize("build", [clean_run, failing_run, unmeasured_run, unobserved_run, hostile_run])
+def test_report_document_is_plain_json(build) -> None:
+    run: SampleRun = build()
+    document = report_document(
+        summarise(run.cases, run.timings),
+        run.cases,
+        decide(run.cases, planned=len(run.cases)),
+        planned_cases=len(run.cases),
+        models=MODELS,
+    )
+    assert json.loads(json.dumps(document, allow_nan=False)) == document
+
+
+def test_report_document_names_what_to_look_at() -> None:
+    run = failing_run()
+    decision = decide(run.cases, planned=50)
+    document = report_document(summarise(run.cases, run.timings), run.cases, decision, planned_cases=50)
+    assert document["schema_version"] == 1
+    assert (document["verdict"], document["exit_code"]) == ("failed", 1)
+    assert document["failing_case_ids"] == [
+        "eqspec/b4/k4/chat-06",
+        "bsp/b4/k4/chat-01",
+        "bsp/b4/k4/chat-02",
+        "bsp/b4/k4/chat-09",
+        "bsp/b4/k4/chat-12",
+    ]
+    assert document["unmeasured_case_ids"] == []
+    assert document["totals"]["planned_cases"] == 50
+    assert document["totals"]["verdicts"] == {"identical": 44, "diverged": 4, "unmeasured": 0}
+    assert document["totals"]["latent"] == 1
+    assert document["models"] is None
+    assert document["arms"][2]["exact_match"]["count"] == 12
+    assert document["arms"][2]["first_violation"]["case_id"] == "bsp/b4/k4/chat-01"
+
+
+def test_report_document_leaves_null_where_nothing_was_measured() -> None:
+    run = unmeasured_run()
+    decision = decide(run.cases, planned=len(run.cases))
+    document = report_document(summarise(run.cases, run.timings), run.cases, decision, planned_cases=len(run.cases))
+    crashing = document["arms"][1]
+    assert crashing["exact_match"] is None
+    assert crashing["violated"] is None
+    assert len(document["unmeasured_case_ids"]) == 24
+    assert document["failing_case_ids"] == []
