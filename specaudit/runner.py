@@ -64,6 +64,28 @@ class PromptCase:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which part of a plan is run; by default all of it."""
+
+    done: frozenset[tuple[Arm, int]] = frozenset()
+    """Units of arms that an earlier process finished: left out."""
+
+    done_ids: frozenset[int] = frozenset()
+    """Token ids that those units generated."""
+
+    only: tuple[Arm, int, int] | None = None
+    """The one call to run, as arm, unit and call, or None for all."""
+
+    def takes_unit(self, arm: Arm, unit: int) -> bool:
+        """Return whether a unit is run."""
+        return (arm, unit) not in self.done and (self.only is None or self.only[:2] == (arm, unit))
+
+    def takes_call(self, call: int) -> bool:
+        """Return whether a call of a unit that is run is made."""
+        return self.only is None or self.only[2] == call
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Call:
     """What one decoder call gave."""
 
@@ -73,11 +95,12 @@ class _Call:
     seconds: float
 
 
-def run_audit(plan: AuditPlan) -> Iterator[Event]:
+def run_audit(plan: AuditPlan, *, selection: Selection | None = None) -> Iterator[Event]:
     """Load what the plan names, decode the reference, then every arm unit by unit; yield what happens.
 
-    Raises SpecauditError for a plan that cannot be carried out, before anything is decoded. A decoder that fails makes
-    its cases unmeasured and the run goes on.
+    With a `selection`, only the units and calls that it takes are run, composed as planned. Raises SpecauditError for a
+    plan that cannot be carried out, before anything is decoded. A decoder that fails makes its cases unmeasured and the
+    run goes on.
     """
     parse_source(plan.target, role="target", revision=plan.revision)
     decoders = [resolve_decoder(name) for name in plan.decoders]
@@ -86,17 +109,23 @@ def run_audit(plan: AuditPlan) -> Iterator[Event]:
     if plan.threads is not None:
         torch.set_num_threads(plan.threads)
     pair = load_pair(plan.target, plan.draft, options=_load_options(plan))
-    yield from Audit(plan, decoders, prompt_set, pair).events()
+    yield from Audit(plan, decoders, prompt_set, pair, selection or Selection()).events()
 
 
 class Audit:
     """One run with everything loaded."""
 
     def __init__(
-        self, plan: AuditPlan, decoders: Sequence[ResolvedDecoder], prompt_set: PromptSet, pair: ModelPair
+        self,
+        plan: AuditPlan,
+        decoders: Sequence[ResolvedDecoder],
+        prompt_set: PromptSet,
+        pair: ModelPair,
+        selection: Selection,
     ) -> None:
         """Render the prompts; raise InputError for one that the target cannot take."""
         self.plan = plan
+        self.selection = selection
         self.decoders = {decoder.name: decoder for decoder in decoders}
         self.pair = pair
         self.target = pair.target
@@ -110,7 +139,7 @@ class Audit:
         self._check_lengths()
         self.cases: list[PromptCase] = []
         self.draft: Any = None
-        self.generated_ids: set[int] = set()
+        self.generated_ids = set(selection.done_ids)
         self.weights = weight_versions(self.target.model)
 
     def events(self) -> Iterator[Event]:
@@ -123,15 +152,28 @@ class Audit:
             prompt_set=self.prompt_set.name,
             prompt_set_digest=self.prompt_set.digest,
             prompt_ids=tuple(prompt.prompt_id for prompt in self.prompt_set.prompts),
-            planned_cases=len(arms) * len(self.prompt_set.prompts),
+            planned_cases=self._planned_cases(arms),
         )
         yield from self._decode_reference()
         self.draft = self._make_draft()
         for arm in arms:
             size = UNIT_BATCHES * arm.batch_size
             for unit, first in enumerate(range(0, len(self.cases), size)):
-                yield from self._run_unit(arm, unit, self.cases[first : first + size])
+                if self.selection.takes_unit(arm, unit):
+                    yield from self._run_unit(arm, unit, self.cases[first : first + size])
         yield RunFinished(token_texts=self._token_texts())
+
+    def _planned_cases(self, arms: Sequence[Arm]) -> int:
+        if self.selection.only is None:
+            return len(arms) * len(self.prompt_set.prompts)
+        arm, unit, call = self.selection.only
+        size, step = UNIT_BATCHES * arm.batch_size, self._call_size(arm)
+        in_unit = len(self.prompt_set.prompts[unit * size : (unit + 1) * size])
+        return min(step, in_unit - call * step)
+
+    def _call_size(self, arm: Arm) -> int:
+        """Return how many prompts a decoder is given at once."""
+        return UNIT_BATCHES * arm.batch_size if self.decoders[arm.decoder].takes_batch_size else arm.batch_size
 
     def _decode_reference(self) -> Iterator[Event]:
         reference = Reference(self.target, max_new_tokens=self.plan.max_new_tokens, eos_token_ids=self.eos_token_ids)
@@ -153,10 +195,12 @@ class Audit:
     def _run_unit(self, arm: Arm, unit: int, cases: Sequence[PromptCase]) -> Iterator[Event]:
         yield UnitStarted(arm=arm, unit=unit, cases=len(cases))
         decoder = self.decoders[arm.decoder]
-        size = len(cases) if decoder.takes_batch_size else arm.batch_size
+        size = self._call_size(arm)
         results: list[CaseResult] = []
         seconds = 0.0
         for number, first in enumerate(range(0, len(cases), size)):
+            if not self.selection.takes_call(number):
+                continue
             batch = cases[first : first + size]
             call = self._call(decoder, arm, batch)
             seconds += call.seconds

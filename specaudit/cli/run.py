@@ -19,7 +19,20 @@ WORK = "What to run"
 OUTPUT = "Output"
 
 
+RERUN = "Run again"
+
+FIELD_OF_OPTION = {
+    "decoder": "decoders",
+    "batch_size": "batch_sizes",
+    "field": "prompt_field",
+    "eos_ids": "eos_token_ids",
+    "ignore_eos": "eos_token_ids",
+}
+"""Options whose field in the plan has another name; every other option of the plan has its field's name."""
+
+
 def run(
+    context: typer.Context,
     target: Annotated[
         str,
         typer.Option(help="Target: bundled:FAMILY, a directory, a .gguf file or a Hub id.", rich_help_panel=MODELS),
@@ -95,11 +108,39 @@ def run(
     ] = None,
     details: Annotated[int, typer.Option(help="Failures shown in full.", rich_help_panel=OUTPUT)] = 3,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.", rich_help_panel=OUTPUT)] = False,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(help="Seconds after which no further unit is started.", rich_help_panel=OUTPUT),
+    ] = None,
+    resume: Annotated[
+        Path | None, typer.Option(help="Finish the run in this directory.", rich_help_panel=RERUN)
+    ] = None,
+    from_run: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            help="Run the plan of this run directory again, with the options given here changed.",
+            rich_help_panel=RERUN,
+        ),
+    ] = None,
+    case: Annotated[
+        str | None,
+        typer.Option(
+            help="With --from: only the decoder call of this case, composed as it was.", rich_help_panel=RERUN
+        ),
+    ] = None,
+    allow_code: Annotated[
+        bool,
+        typer.Option(
+            "--allow-code", help="Let a run directory from elsewhere name code to run.", rich_help_panel=RERUN
+        ),
+    ] = False,
 ) -> None:
     """Run decoders beside the target's own greedy decoding and report every difference.
 
     Exit code: 0 passed, 1 a finding, 2 bad usage or input, 3 no evidence, 130 interrupted.
     """
+    from specaudit.cli.rerun import plan_again, resumable
     from specaudit.cli.session import Output, run_session
     from specaudit.core.records import AuditPlan
 
@@ -129,8 +170,35 @@ def run(
         seed=seed,
         threads=threads,
     )
-    output = Output(folder=out or _default_folder(plan), json=json, details=details, quiet=quiet)
-    raise typer.Exit(run_session(plan, output))
+    if time_limit is not None and not time_limit > 0:
+        raise UsageError(f"{time_limit:g} is not a time", where="--time-limit", way_out="give seconds above 0.")
+    given = _given_fields(context)
+    stored = only = None
+    if resume is not None:
+        stored = resumable(resume, given, is_alone=from_run is None and out is None, allow_code=allow_code)
+        plan = stored.plan
+    elif from_run is not None:
+        plan, only = plan_again(from_run, case, {name: getattr(plan, name) for name in given}, allow_code=allow_code)
+    elif case is not None:
+        raise UsageError("--case needs the run that it is from", where="--case", way_out="give --from RUN as well.")
+    folder = resume or out or _default_folder(plan)
+    output = Output(folder=folder, json=json, details=details, quiet=quiet, time_limit=time_limit)
+    raise typer.Exit(run_session(plan, output, resumed=stored, only=only))
+
+
+def _given_fields(context: typer.Context) -> tuple[str, ...]:
+    """Return the fields of the plan that options on the command line set."""
+    from dataclasses import fields
+
+    from specaudit.core.records import AuditPlan
+
+    known = {field.name for field in fields(AuditPlan)}
+    given = [
+        FIELD_OF_OPTION.get(name, name)
+        for name in context.params
+        if (source := context.get_parameter_source(name)) is not None and source.name == "COMMANDLINE"
+    ]
+    return tuple(name for name in dict.fromkeys(given) if name in known)
 
 
 def _require_positive(value: int | None, option: str) -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from rich.console import Console
 
+from specaudit.cli.ownership import claim_run
+from specaudit.cli.signals import stopping_on_signals
 from specaudit.core.errors import SpecauditError, UsageError
 from specaudit.core.events import Event, RunFinished, RunStarted, UnitFinished
 from specaudit.core.gate import EXIT_INTERRUPTED, decide
@@ -19,11 +23,13 @@ from specaudit.core.summary import RunModels, report_document, summarise
 from specaudit.provenance import provenance
 from specaudit.report.progress import progress_display
 from specaudit.report.terminal import print_report
+from specaudit.runner import Selection, run_audit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from specaudit.core.records import AuditPlan, CaseResult, UnitTiming
+    from specaudit.core.records import Arm, AuditPlan, CaseResult, UnitTiming
+    from specaudit.core.stored_run import StoredRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +37,7 @@ class Output:
     """Where a run's results go."""
 
     folder: Path
-    """Run directory, new or empty."""
+    """Run directory, new or empty, or that of the run to be resumed."""
 
     json: str | None
     """File for the report as JSON, `-` for standard output, or None."""
@@ -42,22 +48,34 @@ class Output:
     quiet: bool
     """Whether progress is left out."""
 
+    time_limit: float | None
+    """Seconds after which no further unit is started, or None."""
 
-def run_session(plan: AuditPlan, output: Output) -> int:
-    """Carry out `plan` and return the exit code."""
-    from specaudit.runner import run_audit
 
+def run_session(
+    plan: AuditPlan,
+    output: Output,
+    *,
+    resumed: StoredRun | None = None,
+    only: tuple[Arm, int, int] | None = None,
+) -> int:
+    """Carry out `plan`, or what `resumed` left of it, or the one call `only`; return the exit code."""
     _check_json_file(output.json)
-    directory = RunDirectory.create(output.folder)
+    directory = RunDirectory.create(output.folder) if resumed is None else resumed.directory
     messages = Console(stderr=True)
     console = messages if output.json == "-" else Console()
-    session = _Session(plan, directory)
+    session = _Session(plan, directory, resumed)
+    selection = Selection(done=session.done(), done_ids=session.generated_ids(), only=only)
+    deadline = None if output.time_limit is None else time.monotonic() + output.time_limit
     interrupted = False
-    with progress_display(messages, quiet=output.quiet) as progress:
+    with stopping_on_signals(), progress_display(messages, quiet=output.quiet) as progress:
         try:
-            for event in run_audit(plan):
-                session.take(event)
-                progress.show(event)
+            for event in run_audit(plan, selection=selection):
+                for shown in session.take(event):
+                    progress.show(shown)
+                if deadline is not None and isinstance(event, UnitFinished) and time.monotonic() > deadline:
+                    session.stopped_by = f"the time limit of {output.time_limit:g} s was reached"
+                    break
         except KeyboardInterrupt:
             interrupted = True
         except SpecauditError:
@@ -69,20 +87,35 @@ def run_session(plan: AuditPlan, output: Output) -> int:
 class _Session:
     """Collects what the events carry, and writes it down as it comes."""
 
-    def __init__(self, plan: AuditPlan, directory: RunDirectory) -> None:
+    def __init__(self, plan: AuditPlan, directory: RunDirectory, resumed: StoredRun | None) -> None:
         self.plan = plan
         self.directory = directory
+        self.resumed = resumed
         self.started: RunStarted | None = None
-        self.cases: list[CaseResult] = []
-        self.timings: list[UnitTiming] = []
+        self.stopped_by: str | None = None
         self.token_texts: Mapping[int, str] = {}
+        stored = () if resumed is None else resumed.units
+        self.cases: list[CaseResult] = [case for unit in stored for case in unit.cases]
+        self.timings: list[UnitTiming] = [unit.timing for unit in stored if unit.timing is not None]
 
-    def take(self, event: Event) -> None:
-        """Note one event."""
+    def done(self) -> frozenset[tuple[Arm, int]]:
+        """Return the units that an earlier process finished."""
+        return frozenset((unit.arm, unit.unit) for unit in self.resumed.units) if self.resumed else frozenset()
+
+    def generated_ids(self) -> frozenset[int]:
+        """Return the token ids that the finished units generated."""
+        return frozenset(token for case in self.cases for token in case.output_ids or ())
+
+    def take(self, event: Event) -> list[Event]:
+        """Note one event; return what is to be shown, finished units of an earlier process included."""
         match event:
             case RunStarted():
                 self.started = event
-                self.directory.write_manifest(_manifest(event))
+                if self.resumed is None:
+                    self.directory.write_manifest(_manifest(event))
+                    return [event]
+                _check_same_run(self.resumed, event)
+                self.directory.keep_only([(unit.cases, unit.timing) for unit in self.resumed.units])
             case UnitFinished():
                 self.cases += event.results
                 self.timings.append(event.timing)
@@ -92,6 +125,7 @@ class _Session:
                 self.directory.write_token_texts(event.token_texts)
             case _:
                 pass
+        return [event]
 
     def finish(self, console: Console, output: Output, *, interrupted: bool) -> int:
         """Judge what was done, print and write the report, and return the exit code."""
@@ -100,7 +134,7 @@ class _Session:
             console.print("specaudit: interrupted (exit 130): before anything was decoded")
             return EXIT_INTERRUPTED
         planned = self.started.planned_cases
-        decision = decide(self.cases, planned=planned, interrupted=interrupted)
+        decision = decide(self.cases, planned=planned, interrupted=interrupted, stopped_by=self.stopped_by)
         summaries = summarise(self.cases, self.timings)
         models = RunModels(target=self.started.target, draft=self.started.draft)
         report = report_document(summaries, self.cases, decision, planned_cases=planned, models=models)
@@ -123,13 +157,35 @@ class _Session:
 
 def _manifest(started: RunStarted) -> dict[str, Any]:
     document = asdict(started)
+    run_id = str(uuid4())
+    claim_run(run_id)
     return {
+        "run_id": run_id,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": sys.argv[1:],
         "plan": document.pop("plan"),
         "effective": document,
         **provenance(),
     }
+
+
+def _check_same_run(resumed: StoredRun, started: RunStarted) -> None:
+    """Raise UsageError where models, prompts or libraries are not those that the run began with."""
+    now = json.loads(json.dumps(asdict(started)))
+    then = resumed.manifest["effective"]
+    differing = [
+        what
+        for what, key in (("target", "target"), ("draft", "draft"), ("prompts", "prompt_set_digest"))
+        if now[key] != then[key]
+    ]
+    if provenance()["libraries"] != resumed.manifest["libraries"]:
+        differing.append("library versions")
+    if differing:
+        raise UsageError(
+            f"{' and '.join(differing)} changed since the run began",
+            where="--resume",
+            way_out=f"put them back, or start again: specaudit run --from {resumed.directory.path}",
+        )
 
 
 def _check_json_file(name: str | None) -> None:

@@ -43,10 +43,17 @@ class DecoderError(SpecauditError):
     """A decoder that cannot be found or called. A decoder that fails while decoding is `unmeasured`, not this."""
 
 
+MOST_NAMES = 20
+"""Known names listed where none is close."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return a way out naming the known name closest to `name`, or listing all of them when none is close."""
     names = sorted(known)
     close = get_close_matches(name, names, n=1, cutoff=0.6)
     if close:
         return f"did you mean '{close[0]}'?"
-    return "known: " + ", ".join(names) if names else None
+    if not names:
+        return None
+    shown = names if len(names) <= MOST_NAMES else [*names[:MOST_NAMES], f"... ({len(names)} in all)"]
+    return "known: " + ", ".join(shown)

@@ -33,8 +33,12 @@ class Decision:
     """Why, for people; most important first."""
 
 
-def decide(cases: Sequence[CaseResult], *, planned: int, interrupted: bool = False) -> Decision:
+def decide(
+    cases: Sequence[CaseResult], *, planned: int, interrupted: bool = False, stopped_by: str | None = None
+) -> Decision:
     """Judge the finished `cases` of a run that planned `planned` cases; the first match wins.
+
+    `stopped_by` says why cases are missing, where that is known.
 
     1. A case diverged or violated a check: `failed`, 1, even when other cases are missing.
     2. Interrupted: `interrupted`, 130.
@@ -57,6 +61,7 @@ def decide(cases: Sequence[CaseResult], *, planned: int, interrupted: bool = Fal
     if unmeasured or missing or not cases:
         reasons = [f"{unmeasured} of {planned} cases unmeasured"] if unmeasured else []
         reasons += [f"{missing} of {planned} cases not run"] if missing else []
+        reasons += [stopped_by] if missing and stopped_by else []
         return Decision(
             verdict=RunVerdict.NO_EVIDENCE,
             exit_code=EXIT_NO_EVIDENCE,

@@ -41,7 +41,7 @@ class RunDirectory:
         """Make an empty run directory at `path`; raise UsageError where that cannot be done."""
         try:
             path.mkdir(parents=True, exist_ok=True)
-            if any(path.iterdir()):
+            if any(file.stat().st_size or file.is_dir() for file in path.iterdir()):
                 raise UsageError(f"'{path}' is not empty", where="--out", way_out="name a folder that is new or empty.")
             (path / "samples.jsonl").touch()
         except OSError as error:
@@ -94,6 +94,29 @@ class RunDirectory:
         whole = lines[:-1]  # what follows the last line break is empty or torn
         return tuple(_read_case(line, where=f"{path}:{number}") for number, line in enumerate(whole, start=1))
 
+    def read_timings(self) -> tuple[UnitTiming, ...]:
+        """Return the timings written so far; a torn last line is dropped, and so is a missing file."""
+        try:
+            lines = (self.path / "units.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
+        except OSError:
+            return ()
+        return tuple(
+            _read_timing(line, where=f"{self.path / 'units.jsonl'}:{number}") for number, line in enumerate(lines, 1)
+        )
+
+    def keep_only(self, units: Sequence[tuple[Sequence[CaseResult], UnitTiming | None]]) -> None:
+        """Rewrite samples and timings to these units alone: what a killed process left half done goes."""
+        self._rewrite("samples.jsonl", [asdict(case) for cases, _ in units for case in cases])
+        self._rewrite("units.jsonl", [asdict(timing) for _, timing in units if timing is not None])
+
+    def _rewrite(self, name: str, documents: Iterable[Mapping[str, Any]]) -> None:
+        path = self.path / name
+        torn = path.with_name(name + ".part")
+        torn.unlink(missing_ok=True)
+        torn.touch()
+        self._append(torn.name, documents)
+        torn.replace(path)
+
     def _write(self, name: str, document: Mapping[str, Any]) -> None:
         """Write a file in one rename: a reader sees the old one or the new one."""
         path = self.path / name
@@ -116,6 +139,15 @@ def default_path(parent: Path, *, name: str, started: datetime) -> Path:
     while path.exists():
         path, number = base.with_name(f"{base.name}-{number}"), number + 1
     return path
+
+
+def _read_timing(line: str, *, where: str) -> UnitTiming:
+    try:
+        return UnitTiming(**json.loads(line))
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            f"not a timing: {type(error).__name__}: {error}", where=where, way_out="run again; the file was edited."
+        ) from error
 
 
 def _read_case(line: str, *, where: str) -> CaseResult:

@@ -38,6 +38,9 @@ class DecoderInfo:
     is_lossless: bool
     """Whether it must give the target's own greedy output; False marks baselines kept for their published faults."""
 
+    max_batch_size: int | None = None
+    """Most prompts that it decodes together, or None for no limit; larger batches are not planned."""
+
 
 BUILT_IN = {
     info.name: info
@@ -64,9 +67,24 @@ BUILT_IN = {
             is_lossless=True,
         ),
         DecoderInfo(
+            name="hf-assisted",
+            entry_point="specaudit.decoders.hf_assisted:decode",
+            summary="transformers' own assisted generation, constant K, no confidence cut",
+            draft=DraftNeed.MODULE,
+            is_lossless=True,
+            max_batch_size=1,
+        ),
+        DecoderInfo(
             name="bsp",
             entry_point="specaudit.decoders.bsp:decode",
             summary="masking baseline with its published faults: positions count padding and rejected slots (BSP)",
+            draft=DraftNeed.ANY,
+            is_lossless=False,
+        ),
+        DecoderInfo(
+            name="dsd",
+            entry_point="specaudit.decoders.dsd:decode",
+            summary="dynamic-padding baseline with its published faults: bonus from the draft, padding attended (DSD)",
             draft=DraftNeed.ANY,
             is_lossless=False,
         ),

@@ -1,22 +1,21 @@
-"""Text files: one prompt a line."""
+"""Text: one prompt a line."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from specaudit.core.prompt import Prompt
-from specaudit.prompts.lines import read_lines
+from specaudit.prompts.lines import line_id, numbered_lines
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from specaudit.prompts.document import Document
 
 
-def read_text(path: Path) -> list[Prompt]:
+def text_prompts(document: Document) -> list[Prompt]:
     """Return one prompt per line that is not blank, spaces at its ends kept, named by its line (`L17`).
 
-    A prompt that itself spans lines needs a `.jsonl` file.
-
-    Raises:
-        InputError: the file cannot be read, is not UTF-8 or is empty.
+    A prompt that itself spans lines needs a `.jsonl` or `.csv` file.
     """
-    return [Prompt(prompt_id=line.prompt_id, text=line.text, source=line.where) for line in read_lines(path)]
+    return [
+        Prompt(prompt_id=line_id(line.number), text=line.text, source=line.where) for line in numbered_lines(document)
+    ]
