@@ -12,10 +12,10 @@ demo test readme: export OMP_NUM_THREADS := 1
 # $(call within,SECONDS) ends what follows it after that long, where there is a `timeout`.
 within = $(if $(shell command -v timeout),timeout --foreground $(1))
 
-DEMO := run --limit 16 --max-new-tokens 32 --decoder greedy-batch,eqspec,bsp --batch-size 1,4,8
+DEMO := run --limit 16 --max-new-tokens 32 --decoder greedy-batch,eqspec,bsp --batch-size 1,4,8 --details 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format train smoke-wheel test-oldest readme clean
+.PHONY: help demo test lint format train smoke-wheel test-oldest docs readme clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ smoke-wheel: $(VENV)/installed-test ## Install the wheel into a new environment 
 
 test-oldest: $(VENV)-oldest/installed ## Run all tests with the oldest transformers supported (about ten minutes)
 	OMP_NUM_THREADS=1 $(call within,2100) $(VENV)-oldest/bin/python -m pytest -n 2 -p no:cacheprovider $(ARGS)
+
+docs: $(VENV)/installed ## Write the tables that the documents take from the code
+	$(BIN)/python scripts/refresh_tables.py README.md docs/*.md
 
 readme: $(VENV)/installed ## Run the demo and put its report into README.md
 	$(call within,600) $(BIN)/python scripts/refresh_readme.py README.md $(DEMO)

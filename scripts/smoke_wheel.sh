@@ -29,4 +29,5 @@ export HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 SPECAUDIT_CACHE="$folder/cache"
 "${offline[@]}" "$folder/venv/bin/specaudit" --version
 "${offline[@]}" "$folder/venv/bin/specaudit" run --quiet --limit 8 --max-new-tokens 24 --out run
 
+rm -rf "$folder/venv" # large, and made anew each time
 echo "smoke-wheel: the wheel audits from an empty folder without network"

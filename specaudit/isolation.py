@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -19,13 +20,15 @@ def isolated(models: list[PreTrainedModel], tokenizer: Any, *, seed: int) -> Ite
     """Seed the generators, then run the block and put back what a decoder may leave changed.
 
     Put back: the state of Python's and torch's generators, default dtype, gradient mode, deterministic mode, thread
-    count, training mode and attention implementation of the models, padding side and pad token of the tokenizer.
+    count, training mode, attention implementation and generation config of the models, padding side and pad token of the
+    tokenizer.
     """
     python_state, torch_state = random.getstate(), torch.get_rng_state()
     dtype, gradients, threads = torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads()
     deterministic = torch.are_deterministic_algorithms_enabled()
     implementations = [(model.config, model.config._attn_implementation) for model in models]
     modes = [(module, module.training) for model in models for module in model.modules()]
+    defaults = [(model, model.generation_config, copy.deepcopy(model.generation_config)) for model in models]
     token_settings = {name: getattr(tokenizer, name, None) for name in ("padding_side", "pad_token")}
     random.seed(seed)
     torch.manual_seed(seed)
@@ -44,6 +47,10 @@ def isolated(models: list[PreTrainedModel], tokenizer: Any, *, seed: int) -> Ite
                 config._attn_implementation = implementation
         for module, training in modes:
             module.training = training
+        for model, own, before in defaults:  # assisted generation writes its next draft length into the draft's
+            if own is not None and before is not None:
+                own.__dict__ = before.__dict__
+            model.generation_config = own
         for name, value in token_settings.items():
             if tokenizer is not None and getattr(tokenizer, name, None) != value:
                 setattr(tokenizer, name, value)

@@ -12,19 +12,21 @@ if TYPE_CHECKING:
 
 
 class UnusableOutputError(Exception):
-    """A decoder returned something that is not one list of token ids a prompt."""
+    """A decoder returned something that is neither token ids nor text for each prompt."""
 
 
-def read_outputs(returned: Any, *, count: int, vocabulary_size: int) -> list[tuple[int, ...]]:
-    """Return the token ids of `count` outputs.
+def read_outputs(returned: Any, *, count: int, vocabulary_size: int) -> list[tuple[int, ...]] | list[str]:
+    """Return the token ids, or the texts, of `count` outputs.
 
-    Accepts a list or tuple of lists, tuples or one-dimensional tensors of integers. Raises UnusableOutputError for
-    anything else, for another number of outputs, and for ids outside the vocabulary.
+    Accepts a list or tuple of lists, tuples or one-dimensional tensors of integers, or of strings, not of both. Raises
+    UnusableOutputError for anything else, for another number of outputs, and for ids outside the vocabulary.
     """
     if not isinstance(returned, list | tuple):
         raise UnusableOutputError(f"the decoder returned {_kind(returned)}, not a list with one output a prompt")
     if len(returned) != count:
         raise UnusableOutputError(f"the decoder returned {len(returned)} outputs for {count} prompts")
+    if returned and all(isinstance(output, str) for output in returned):
+        return [str(output) for output in returned]
     return [_read_output(output, place, vocabulary_size) for place, output in enumerate(returned)]
 
 

@@ -18,14 +18,17 @@ import transformers
 
 from specaudit.cache_folder import cache_root
 from specaudit.decoders import greedy
+from specaudit.decoders.greedy import NanLogitsError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from transformers import GenerationConfig
+
     from specaudit.models.loaded import LoadedModel
 
-ALGORITHM = 1
+ALGORITHM = 2
 """Raised whenever the reference decoder changes what it computes."""
 
 
@@ -34,18 +37,32 @@ class ReferenceOutput:
     """The reference's output for one prompt."""
 
     output_ids: tuple[int, ...]
-    """Generated token ids, up to and including EOS."""
+    """Generated token ids, up to and including EOS; empty where there is no reference."""
 
     cached: bool
     """Whether an earlier run computed it."""
+
+    error: str | None = None
+    """Why there is no reference, or None. Where the target computes NaN, nothing can be compared."""
 
 
 class Reference:
     """Decodes prompts with the target alone, at most once each."""
 
-    def __init__(self, target: LoadedModel, *, max_new_tokens: int, eos_token_ids: frozenset[int]) -> None:
-        """Decode up to `max_new_tokens` tokens, ending at any of `eos_token_ids`."""
+    def __init__(
+        self,
+        target: LoadedModel,
+        *,
+        max_new_tokens: int,
+        eos_token_ids: frozenset[int],
+        generation_config: GenerationConfig | None = None,
+    ) -> None:
+        """Decode up to `max_new_tokens` tokens, ending at any of `eos_token_ids`.
+
+        With a `generation_config`, its processors change the logits before the argmax.
+        """
         self.target = target
+        self.generation_config = generation_config
         self.max_new_tokens = max_new_tokens
         self.eos_token_ids = eos_token_ids
         settings = {
@@ -56,6 +73,7 @@ class Reference:
             "attn": target.attn,
             "max_new_tokens": max_new_tokens,
             "eos_token_ids": sorted(eos_token_ids),
+            "processors": None if generation_config is None else repr(generation_config.to_diff_dict()),
             "torch": torch.__version__,
             "transformers": transformers.__version__,
         }
@@ -68,16 +86,20 @@ class Reference:
         stored = _read(path)
         if stored is not None:
             return ReferenceOutput(output_ids=stored, cached=True)
-        (output,) = greedy.decode(
-            self.target.model,
-            None,
-            self.target.tokenizer,
-            [list(prompt_ids)],
-            max_new_tokens=self.max_new_tokens,
-            draft_tokens=0,
-            eos_token_ids=set(self.eos_token_ids),
-            pad_token_id=self.target.pad_token_id,
-        )
+        try:
+            (output,) = greedy.decode(
+                self.target.model,
+                None,
+                self.target.tokenizer,
+                [list(prompt_ids)],
+                max_new_tokens=self.max_new_tokens,
+                draft_tokens=0,
+                eos_token_ids=set(self.eos_token_ids),
+                pad_token_id=self.target.pad_token_id,
+                generation_config=self.generation_config,
+            )
+        except NanLogitsError as error:
+            return ReferenceOutput(output_ids=(), cached=False, error=f"no reference: {error}")
         _write(path, output)
         return ReferenceOutput(output_ids=tuple(output), cached=False)
 

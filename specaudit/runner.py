@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import torch
-
-from specaudit.checks.judgement import judge
+from specaudit.call_timeout import CallTimedOutError, call_timeout, check_timeout_is_possible
+from specaudit.checks.judgement import Judgement, judge
 from specaudit.checks.streams import trace_streams
-from specaudit.core.comparison import first_divergence, partial_match
 from specaudit.core.errors import InputError, UsageError
 from specaudit.core.events import (
     CallFinished,
@@ -22,28 +21,38 @@ from specaudit.core.events import (
     UnitStarted,
 )
 from specaudit.core.records import UNIT_BATCHES, CaseResult, ModelRecord, UnitTiming, case_id
-from specaudit.core.vocabulary import Sync, Verdict
-from specaudit.decoders.drafting import StressDraft
-from specaudit.decoders.registry import DraftNeed
+from specaudit.core.vocabulary import Compared, Sync
 from specaudit.decoders.resolution import ResolvedDecoder, resolve_decoder
+from specaudit.draft_supply import DraftSupply, drafter_record
 from specaudit.isolation import isolated, weight_versions
-from specaudit.models.drafts import StressDraft as StressRecipe
+from specaudit.models.loaded import LoadedModel
 from specaudit.models.loading import load_pair
 from specaudit.models.options import LoadOptions
 from specaudit.models.rendering import render
 from specaudit.models.source import parse_source
+from specaudit.output_comparison import compare_output
 from specaudit.outputs import UnusableOutputError, read_outputs
+from specaudit.planning import check_decoders, plan_arms
 from specaudit.prompts import PromptSet, load_prompts
 from specaudit.reference import Reference, ids_digest
-from specaudit.settings import ignored_settings, position_limit
+from specaudit.second_turns import require_chat_template, with_first_answers
+from specaudit.settings import generation_settings, greedy_config, position_limit
+from specaudit.text.description import described
+from specaudit.text.tokenizer_vocabulary import vocabulary_of
+from specaudit.threads import torch_threads
 from specaudit.trace.recorder import Recorder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from specaudit.core.records import Arm, AuditPlan
-    from specaudit.models.loaded import LoadedModel, ModelPair
+    from specaudit.models.loaded import ModelPair
+    from specaudit.planning import Arms
     from specaudit.trace.records import Trace
+
+
+RETURNED_TEXT = Judgement(sync=Sync.UNOBSERVED, reason="the decoder returned text", findings=())
+"""Without the ids of an output, nobody knows which of the tokens fed belong to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +65,17 @@ class PromptCase:
     category: str | None
     """Category, or None."""
 
+    gold: str | None
+    """Answer that the prompt set gives, or None."""
+
     prompt_ids: tuple[int, ...]
     """Token ids."""
 
     reference_ids: tuple[int, ...]
     """Token ids that the reference generated."""
+
+    reference_error: str | None
+    """Why there is no reference, or None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +104,7 @@ class Selection:
 class _Call:
     """What one decoder call gave."""
 
-    outputs: list[tuple[int, ...]] | None
+    outputs: list[tuple[int, ...]] | list[str] | None
     error: str | None
     trace: Trace
     seconds: float
@@ -103,13 +118,25 @@ def run_audit(plan: AuditPlan, *, selection: Selection | None = None) -> Iterato
     run goes on.
     """
     parse_source(plan.target, role="target", revision=plan.revision)
+    check_timeout_is_possible(plan.case_timeout)
     decoders = [resolve_decoder(name) for name in plan.decoders]
-    _check_draft(plan, decoders)
-    prompt_set = load_prompts(plan.prompts, field=plan.prompt_field, limit=plan.limit)
-    if plan.threads is not None:
-        torch.set_num_threads(plan.threads)
-    pair = load_pair(plan.target, plan.draft, options=_load_options(plan))
-    yield from Audit(plan, decoders, prompt_set, pair, selection or Selection()).events()
+    check_decoders(plan, decoders)
+    arms = plan_arms(plan, decoders)
+    prompt_set = load_prompts(
+        plan.prompts,
+        field=plan.prompt_field,
+        gold_field=plan.gold_field,
+        turn=plan.turn,
+        categories=plan.categories,
+        sample=plan.sample,
+        seed=plan.seed,
+        limit=plan.limit,
+    )
+    pair = load_pair(plan.target, plan.draft, options=load_options(plan))
+    with torch_threads(plan.threads, pair.target):
+        audit = Audit(plan, decoders, arms, prompt_set, pair, selection or Selection())
+        del pair  # so that a draft made anew for another seed takes the place of the first
+        yield from audit.events()
 
 
 class Audit:
@@ -119,6 +146,7 @@ class Audit:
         self,
         plan: AuditPlan,
         decoders: Sequence[ResolvedDecoder],
+        arms: Arms,
         prompt_set: PromptSet,
         pair: ModelPair,
         selection: Selection,
@@ -126,46 +154,56 @@ class Audit:
         """Render the prompts; raise InputError for one that the target cannot take."""
         self.plan = plan
         self.selection = selection
+        self.arms = arms
         self.decoders = {decoder.name: decoder for decoder in decoders}
-        self.pair = pair
         self.target = pair.target
+        self.generation_config = greedy_config(pair.target.model) if plan.use_generation_config else None
         self.eos_token_ids = self.target.eos_token_ids if plan.eos_token_ids is None else frozenset(plan.eos_token_ids)
         _check_eos_ids(self.eos_token_ids, self.target.vocab_size)
+        self.reference = Reference(
+            self.target,
+            max_new_tokens=plan.max_new_tokens,
+            eos_token_ids=self.eos_token_ids,
+            generation_config=self.generation_config,
+        )
+        self.vocabulary = vocabulary_of(
+            self.target.tokenizer, eos_ids=self.eos_token_ids, pad_id=self.target.pad_token_id
+        )
         self.prompt_set = _usable_prompts(prompt_set, self.target)
-        self.rendered = [
-            tuple(render(prompt, self.target.tokenizer, chat_template=plan.chat_template))
-            for prompt in self.prompt_set.prompts
-        ]
-        self._check_lengths()
+        self.rendered = self._rendered_prompts()
+        if self.prompt_set.has_follow_ups:
+            self.prompt_set = with_first_answers(self.prompt_set, self.rendered, self.reference)
+            self.rendered = self._rendered_prompts()
         self.cases: list[PromptCase] = []
-        self.draft: Any = None
+        self.references: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self.drafts = DraftSupply(pair, plan.draft, options=load_options(plan), references=self.references)
+        self.draft_record = self._draft_record(pair)
         self.generated_ids = set(selection.done_ids)
         self.weights = weight_versions(self.target.model)
 
     def events(self) -> Iterator[Event]:
         """Yield the events of the run."""
-        arms = self.plan.arms()
         yield RunStarted(
             plan=self.plan,
+            left_out=self.arms.left_out,
             target=self._target_record(),
-            draft=self._draft_record(),
+            draft=self.draft_record,
             prompt_set=self.prompt_set.name,
             prompt_set_digest=self.prompt_set.digest,
             prompt_ids=tuple(prompt.prompt_id for prompt in self.prompt_set.prompts),
-            planned_cases=self._planned_cases(arms),
+            planned_cases=self._planned_cases(),
         )
         yield from self._decode_reference()
-        self.draft = self._make_draft()
-        for arm in arms:
+        for arm in self.arms.run:
             size = UNIT_BATCHES * arm.batch_size
             for unit, first in enumerate(range(0, len(self.cases), size)):
                 if self.selection.takes_unit(arm, unit):
                     yield from self._run_unit(arm, unit, self.cases[first : first + size])
         yield RunFinished(token_texts=self._token_texts())
 
-    def _planned_cases(self, arms: Sequence[Arm]) -> int:
+    def _planned_cases(self) -> int:
         if self.selection.only is None:
-            return len(arms) * len(self.prompt_set.prompts)
+            return len(self.arms.run) * len(self.prompt_set.prompts)
         arm, unit, call = self.selection.only
         size, step = UNIT_BATCHES * arm.batch_size, self._call_size(arm)
         in_unit = len(self.prompt_set.prompts[unit * size : (unit + 1) * size])
@@ -176,16 +214,18 @@ class Audit:
         return UNIT_BATCHES * arm.batch_size if self.decoders[arm.decoder].takes_batch_size else arm.batch_size
 
     def _decode_reference(self) -> Iterator[Event]:
-        reference = Reference(self.target, max_new_tokens=self.plan.max_new_tokens, eos_token_ids=self.eos_token_ids)
         for prompt, prompt_ids in zip(self.prompt_set.prompts, self.rendered, strict=True):
-            output = reference.decode(prompt_ids)
+            output = self.reference.decode(prompt_ids)
             self.generated_ids.update(output.output_ids)
+            self.references[prompt_ids] = output.output_ids
             self.cases.append(
                 PromptCase(
                     prompt_id=prompt.prompt_id,
                     category=prompt.category,
+                    gold=prompt.gold,
                     prompt_ids=prompt_ids,
                     reference_ids=output.output_ids,
+                    reference_error=output.error,
                 )
             )
             yield ReferenceDecoded(
@@ -212,21 +252,27 @@ class Audit:
                 decoder=arm.decoder,
                 batch_size=arm.batch_size,
                 draft_tokens=arm.draft_tokens,
+                seed=arm.seed,
                 unit=unit,
                 seconds=seconds,
-                generated_tokens=sum(len(result.output_ids or ()) for result in results),
+                generated_tokens=_generated_tokens(results),
             ),
         )
 
     def _call(self, decoder: ResolvedDecoder, arm: Arm, cases: Sequence[PromptCase]) -> _Call:
         options: dict[str, Any] = {
             "max_new_tokens": self.plan.max_new_tokens,
-            "draft_tokens": arm.draft_tokens,
+            "draft_tokens": arm.draft_tokens or self.plan.draft_tokens[0],
             "eos_token_ids": set(self.eos_token_ids),
             "pad_token_id": self.target.pad_token_id,
         }
         if decoder.takes_batch_size:
             options["batch_size"] = arm.batch_size
+        if decoder.takes_generation_config:
+            options["generation_config"] = copy.deepcopy(self.generation_config)
+        seed = self.plan.seed if arm.seed is None else arm.seed
+        draft = self.drafts.for_seed(arm.seed)
+        models = [self.target.model, *self.drafts.models()]
         recorder = Recorder(self.target.model, seed=self.plan.seed)
         outputs, error = None, None
         if weight_versions(self.target.model) != self.weights:
@@ -235,12 +281,15 @@ class Audit:
             )
         prompts = [list(case.prompt_ids) for case in cases]
         started = time.perf_counter()
-        with isolated(self._models(), self.target.tokenizer, seed=self.plan.seed), recorder:
+        with isolated(models, self.target.tokenizer, seed=seed), recorder:
             try:
-                returned = decoder.function(self.target.model, self.draft, self.target.tokenizer, prompts, **options)
+                with call_timeout(self.plan.case_timeout):
+                    returned = decoder.function(self.target.model, draft, self.target.tokenizer, prompts, **options)
                 outputs = read_outputs(returned, count=len(cases), vocabulary_size=self.target.vocab_size)
             except UnusableOutputError as unusable:
                 error = str(unusable)
+            except CallTimedOutError as late:
+                error = str(late)
             except (Exception, SystemExit) as failure:
                 error = _one_line(failure)
         seconds = time.perf_counter() - started
@@ -249,66 +298,69 @@ class Audit:
         return _Call(outputs=outputs, error=error, trace=recorder.trace, seconds=seconds)
 
     def _judge(self, arm: Arm, unit: int, number: int, cases: Sequence[PromptCase], call: _Call) -> list[CaseResult]:
-        outputs: Sequence[tuple[int, ...] | None] = call.outputs or [None] * len(cases)
-        streams = trace_streams(call.trace, [case.prompt_ids for case in cases], [output or () for output in outputs])
+        outputs: Sequence[tuple[int, ...] | str | None] = call.outputs or [None] * len(cases)
+        output_ids = [output if isinstance(output, tuple) else () for output in outputs]
+        streams = trace_streams(call.trace, [case.prompt_ids for case in cases], output_ids)
         results = []
         for case, output, stream in zip(cases, outputs, streams, strict=True):
-            judgement = judge(call.trace, stream)
-            self.generated_ids.update(output or ())
-            divergence = None if output is None else first_divergence(case.reference_ids, output)
-            verdict = Verdict.UNMEASURED
-            if output is not None:
-                verdict = Verdict.IDENTICAL if divergence is None else Verdict.DIVERGED
-            is_seen = judgement.sync is not Sync.UNOBSERVED
-            results.append(
-                CaseResult(
-                    case_id=case_id(arm, case.prompt_id),
-                    decoder=arm.decoder,
-                    batch_size=arm.batch_size,
-                    draft_tokens=arm.draft_tokens,
-                    unit=unit,
-                    call=number,
-                    prompt_id=case.prompt_id,
-                    prompt_digest=ids_digest(case.prompt_ids),
-                    category=case.category,
-                    prompt_ids=case.prompt_ids,
-                    reference_ids=case.reference_ids,
-                    output_ids=output,
-                    reference_text=self._text(case.reference_ids),
-                    output_text=None if output is None else self._text(output),
-                    verdict=verdict,
-                    sync=judgement.sync,
-                    sync_reason=judgement.reason,
-                    findings=judgement.findings,
-                    first_divergence=divergence,
-                    partial_match=None if output is None else partial_match(case.reference_ids, output),
-                    proposed_tokens=stream.proposed_tokens if is_seen else None,
-                    accepted_tokens=stream.accepted_tokens if is_seen else None,
-                    target_steps=stream.steps if is_seen else None,
-                    error=call.error,
-                )
+            judgement = RETURNED_TEXT if isinstance(output, str) else judge(call.trace, stream)
+            comparison = compare_output(
+                output,
+                case.reference_ids,
+                tokenizer=self.target.tokenizer,
+                is_measurable=case.reference_error is None,
             )
+            self.generated_ids.update(comparison.output_ids or ())
+            is_seen = judgement.sync is not Sync.UNOBSERVED
+            result = CaseResult(
+                case_id=case_id(arm, case.prompt_id),
+                decoder=arm.decoder,
+                batch_size=arm.batch_size,
+                draft_tokens=arm.draft_tokens,
+                seed=arm.seed,
+                unit=unit,
+                call=number,
+                prompt_id=case.prompt_id,
+                prompt_digest=ids_digest(case.prompt_ids),
+                category=case.category,
+                gold=case.gold,
+                prompt_ids=case.prompt_ids,
+                reference_ids=case.reference_ids,
+                output_ids=comparison.output_ids,
+                compared=comparison.compared,
+                reference_text=comparison.reference_text,
+                output_text=comparison.output_text,
+                verdict=comparison.verdict,
+                sync=judgement.sync,
+                sync_reason=judgement.reason,
+                findings=judgement.findings,
+                first_divergence=comparison.first_divergence,
+                partial_match=comparison.partial_match,
+                proposed_tokens=stream.proposed_tokens if is_seen else None,
+                accepted_tokens=stream.accepted_tokens if is_seen else None,
+                target_steps=stream.steps if is_seen else None,
+                error=call.error or case.reference_error,
+            )
+            results.append(described(result, vocabulary=self.vocabulary))
         return results
 
-    def _make_draft(self) -> Any:
-        draft = self.pair.draft
-        if isinstance(draft, StressRecipe):
-            references = {case.prompt_ids: case.reference_ids for case in self.cases}
-            return StressDraft(references, rate=draft.rate, seed=draft.seed, vocabulary_size=self.target.vocab_size)
-        return None if draft is None else draft.model
+    def _rendered_prompts(self) -> list[tuple[int, ...]]:
+        """Return the token ids of every prompt; of a question whose second turn is asked, those of the first."""
+        require_chat_template(self.prompt_set, self.target)
+        chat_template = self.plan.chat_template or self.prompt_set.has_follow_ups
+        rendered = [
+            tuple(render(prompt, self.target.tokenizer, chat_template=chat_template))
+            for prompt in self.prompt_set.prompts
+        ]
+        self._check_lengths(rendered)
+        return rendered
 
-    def _models(self) -> list[Any]:
-        draft = self.pair.draft
-        if draft is None or isinstance(draft, StressRecipe):
-            return [self.target.model]
-        return [self.target.model, draft.model]
-
-    def _check_lengths(self) -> None:
+    def _check_lengths(self, rendered: Sequence[Sequence[int]]) -> None:
         limit = position_limit(self.target.model)
         if limit is None:
             return
         longest_draft = max(self.plan.draft_tokens)
-        for prompt, prompt_ids in zip(self.prompt_set.prompts, self.rendered, strict=True):
+        for prompt, prompt_ids in zip(self.prompt_set.prompts, rendered, strict=True):
             needed = len(prompt_ids) + self.plan.max_new_tokens + longest_draft
             if needed > limit:
                 raise InputError(
@@ -329,29 +381,20 @@ class Audit:
         return {token: self._text([*anchor, token])[before:] for token in sorted(self.generated_ids)}
 
     def _target_record(self) -> ModelRecord:
-        return _model_record(self.target, eos_token_ids=self.eos_token_ids)
+        return _model_record(
+            self.target, eos_token_ids=self.eos_token_ids, applies_settings=self.plan.use_generation_config
+        )
 
-    def _draft_record(self) -> ModelRecord | None:
-        draft = self.pair.draft
-        if draft is None:
+    def _draft_record(self, pair: ModelPair) -> ModelRecord | None:
+        if pair.draft is None:
             return None
-        if isinstance(draft, StressRecipe):
-            return ModelRecord(
-                source=f"stress:{draft.rate:g}",
-                digest=None,
-                architecture="reference with replaced tokens",
-                parameters=0,
-                dtype="none",
-                device="none",
-                attn="none",
-                eos_token_ids=(),
-                pad_token_id=self.target.pad_token_id,
-                ignored_settings=(),
-            )
-        return _model_record(draft, eos_token_ids=self.eos_token_ids)
+        if not isinstance(pair.draft, LoadedModel):
+            return drafter_record(pair.draft, pad_token_id=self.target.pad_token_id)
+        return _model_record(pair.draft, eos_token_ids=self.eos_token_ids)
 
 
-def _model_record(loaded: LoadedModel, *, eos_token_ids: frozenset[int]) -> ModelRecord:
+def _model_record(loaded: LoadedModel, *, eos_token_ids: frozenset[int], applies_settings: bool = False) -> ModelRecord:
+    settings = generation_settings(loaded.model)
     return ModelRecord(
         source=loaded.source,
         digest=loaded.digest,
@@ -362,11 +405,13 @@ def _model_record(loaded: LoadedModel, *, eos_token_ids: frozenset[int]) -> Mode
         attn=loaded.attn,
         eos_token_ids=tuple(sorted(eos_token_ids)),
         pad_token_id=loaded.pad_token_id,
-        ignored_settings=ignored_settings(loaded.model),
+        ignored_settings=() if applies_settings else settings,
+        applied_settings=settings if applies_settings else (),
     )
 
 
-def _load_options(plan: AuditPlan) -> LoadOptions:
+def load_options(plan: AuditPlan) -> LoadOptions:
+    """Return how a plan has its models loaded."""
     return LoadOptions(
         dtype=plan.dtype,
         device=plan.device or "auto",
@@ -379,24 +424,10 @@ def _load_options(plan: AuditPlan) -> LoadOptions:
     )
 
 
-def _check_draft(plan: AuditPlan, decoders: Sequence[ResolvedDecoder]) -> None:
-    """Refuse a draft that a decoder cannot use, and a missing one, before anything is loaded."""
-    needing = [decoder for decoder in decoders if decoder.draft is not DraftNeed.NONE]
-    has_default = plan.target.startswith("bundled:")
-    if needing and plan.draft is None and not has_default:
-        raise UsageError(
-            f"decoder '{needing[0].name}' needs a draft",
-            where="--draft",
-            way_out="name a model, or derive one: --draft noisy:0.12, layers:N or stress:0.4.",
-        )
-    is_stress = plan.draft is not None and plan.draft.startswith("stress:")
-    modular = [decoder for decoder in decoders if decoder.draft is DraftNeed.MODULE]
-    if is_stress and modular:
-        raise UsageError(
-            f"decoder '{modular[0].name}' needs a draft model, '{plan.draft}' is none",
-            where="--draft",
-            way_out="use --draft noisy:0.12 or layers:N: a real model at any acceptance.",
-        )
+def _generated_tokens(results: Sequence[CaseResult]) -> int | None:
+    if any(result.compared is Compared.TEXT for result in results):
+        return None
+    return sum(len(result.output_ids or ()) for result in results)
 
 
 def _check_eos_ids(eos_token_ids: frozenset[int], vocabulary_size: int) -> None:
@@ -412,7 +443,7 @@ def _check_eos_ids(eos_token_ids: frozenset[int], vocabulary_size: int) -> None:
 def _usable_prompts(prompt_set: PromptSet, target: LoadedModel) -> PromptSet:
     """Leave the chats out of the bundled set where the target has no chat template; a user's own set is kept whole."""
     has_template = getattr(target.tokenizer, "chat_template", None) is not None
-    return prompt_set if has_template or prompt_set.name != "bundled" else prompt_set.without_chats()
+    return prompt_set if has_template or not prompt_set.is_bundled else prompt_set.without_chats()
 
 
 def _one_line(failure: BaseException) -> str:

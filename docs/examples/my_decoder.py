@@ -7,6 +7,7 @@ number of tokens. Layers with a sliding window count slots, hidden ones too, so 
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 import torch
@@ -22,6 +23,8 @@ class Rows:
         width = max(map(len, prompts))
         self.model = model
         self.cache = DynamicCache()
+        parameters = signature(type(model).forward).parameters
+        self.cache_argument = "cache" if "cache" in parameters else "past_key_values"  # renamed by transformers
         self.mask = torch.tensor([[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts])  # [B, n]
         self.padded = torch.tensor([[pad_token_id] * (width - len(prompt)) + prompt for prompt in prompts])
 
@@ -45,8 +48,8 @@ class Rows:
             input_ids=tokens.to(device),
             attention_mask=self.mask.to(device),
             position_ids=positions.to(device),
-            past_key_values=self.cache,
             use_cache=True,
+            **{self.cache_argument: self.cache},
         )
         logits: Tensor = output.logits.cpu()
         return logits

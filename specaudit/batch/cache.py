@@ -45,6 +45,12 @@ class SlotCache:
         """Return the number of slots, padding included."""
         return int(self.cache.get_seq_length())
 
+    @property
+    def bytes_per_slot(self) -> int:
+        """Return the bytes that keys and values of one slot of one row take in all layers; 0 while it is empty."""
+        states = self._states()
+        return sum(each[0, :, 0].numel() * each.element_size() for each in states if each.numel())
+
     def crop(self, width: int) -> None:
         """Keep the first `width` slots of every row; no slot moves."""
         if width < self.width:
@@ -56,6 +62,12 @@ class SlotCache:
         `slots` is int64 [B', n], `rows` int64 [B']. One gather a layer and tensor.
         """
         self._replace(lambda states: states[rows[:, None], :, slots].transpose(1, 2).contiguous())
+
+    def _states(self) -> list[Tensor]:
+        if hasattr(self.cache, "layers"):
+            filled = [layer for layer in self.cache.layers if layer.keys is not None]
+            return [each for layer in filled for each in (layer.keys, layer.values)]
+        return [*self.cache.key_cache, *self.cache.value_cache]
 
     def _replace(self, change: Callable[[Tensor], Tensor]) -> None:
         if hasattr(self.cache, "layers"):

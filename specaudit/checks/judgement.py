@@ -1,8 +1,9 @@
 """From attempts to the sync of a case.
 
 Every emitted token rests on every token before it. A stream token is sound when at least one time that it was fed, all
-checks held; rejected drafts, padding and finished rows are nobody's support and are not judged. What could have been
-sound in a step that was not observed is unobserved, never violated and never clean.
+checks held, and nothing that the stream's end rests on is a time when they did not; rejected drafts, padding and finished
+rows are nobody's support and are not judged. What could have been sound in a step that was not observed is unobserved,
+never violated and never clean.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from specaudit.checks.pos import check_pos
 from specaudit.checks.rect import check_rect
+from specaudit.checks.resting import harmful_attempts
 from specaudit.core.vocabulary import Sync
 
 if TYPE_CHECKING:
@@ -44,19 +46,25 @@ def judge(trace: Trace, stream: Stream) -> Judgement:
         return _unobserved(trace.obstacles[0])
     if len(stream.tokens) == stream.prompt_length:
         return _unobserved("the output is empty")
+    failures = {
+        attempt: _failures(trace.steps[attempt.step], attempt)
+        for attempts in (*stream.attempts[:-1], *stream.shared[:-1])  # nothing rests on the last token
+        for attempt in attempts
+    }
     unsound: list[Finding] = []
     unobserved: str | None = None
-    for index, attempts in enumerate(stream.attempts[:-1]):  # nothing rests on the last token
-        findings = [_failures(trace.steps[attempt.step], attempt) for attempt in attempts]
-        if any(failures == () for failures in findings):
+    for index, (attempts, shared) in enumerate(zip(stream.attempts[:-1], stream.shared[:-1], strict=True)):
+        if any(failures[attempt] == () for attempt in (*attempts, *shared)):
             continue
-        blind = next((attempt for attempt, failed in zip(attempts, findings, strict=True) if failed is None), None)
+        blind = next((attempt for attempt in attempts if failures[attempt] is None), None)
         if attempts and blind is None:
-            unsound += findings[0] or ()  # the first time it was fed: later ones follow from it
+            unsound += failures[attempts[0]] or ()  # the first time it was fed: later ones follow from it
         elif blind is not None:
             unobserved = unobserved or f"step {blind.step}: {trace.steps[blind.step].obstacles[0]}"
         else:
             unobserved = unobserved or _never_fed(trace, stream, index)
+    for attempt in harmful_attempts(trace, stream, failures):
+        unsound += failures[attempt] or ()
     if unsound:
         return Judgement(sync=Sync.VIOLATED, reason=None, findings=_first_of_each_check(unsound))
     if unobserved is not None:
@@ -74,6 +82,8 @@ def _failures(step: Step, attempt: Attempt) -> tuple[Finding, ...] | None:
 def _never_fed(trace: Trace, stream: Stream, index: int) -> str:
     if not trace.steps:
         return "no forward of the target was seen"
+    if not any(step.is_complete for step in trace.steps):
+        return "no forward went through all attention layers of the target"
     obstacle = next((step.obstacles[0] for step in trace.steps if step.obstacles), None)
     if obstacle is not None:
         return obstacle

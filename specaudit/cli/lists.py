@@ -18,8 +18,16 @@ def names(text: str, *, option: str) -> tuple[str, ...]:
 
 def positive_integers(text: str, *, option: str) -> tuple[int, ...]:
     """Return the numbers in a comma-separated list; raise UsageError for anything that is not a positive integer."""
+    return _each_once(tuple(_positive_integer(part, option) for part in names(text, option=option)), option)
+
+
+def seeds(text: str, *, option: str) -> tuple[int, ...]:
+    """Return the numbers in a comma-separated list; raise UsageError for anything that is not 0 or more."""
     found = names(text, option=option)
-    return tuple(_positive_integer(part, option) for part in found)
+    bad = next((part for part in found if not part.isdecimal()), None)
+    if bad is not None:
+        raise UsageError(f"'{bad}' is not a seed", where=option, way_out=f"give whole numbers: {option} 0,1,2.")
+    return _each_once(tuple(int(part) for part in found), option)
 
 
 def token_ids(text: str, *, option: str) -> tuple[int, ...]:
@@ -29,6 +37,14 @@ def token_ids(text: str, *, option: str) -> tuple[int, ...]:
     if bad is not None:
         raise UsageError(f"'{bad}' is not a token id", where=option, way_out=f"give whole numbers: {option} 0,2.")
     return tuple(int(part) for part in found)
+
+
+def _each_once(numbers: tuple[int, ...], option: str) -> tuple[int, ...]:
+    """Return the numbers; raise UsageError where two spellings (`4,04`) are one number."""
+    twice = next((number for number in numbers if numbers.count(number) > 1), None)
+    if twice is not None:
+        raise UsageError(f"'{twice}' is named twice", where=option, way_out="name each once.")
+    return numbers
 
 
 def _positive_integer(text: str, option: str) -> int:

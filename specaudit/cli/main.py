@@ -10,6 +10,8 @@ import typer
 
 from specaudit import __version__
 from specaudit.cli.decoders import decoders
+from specaudit.cli.doctor import doctor
+from specaudit.cli.replay import replay
 from specaudit.cli.run import run
 from specaudit.core.errors import SpecauditError
 from specaudit.core.gate import EXIT_USAGE
@@ -23,7 +25,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(run)
+app.command()(replay)
 app.command()(decoders)
+app.command()(doctor)
 
 
 def _print_version(wanted: bool) -> None:

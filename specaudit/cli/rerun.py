@@ -16,8 +16,19 @@ if TYPE_CHECKING:
 
     from specaudit.core.records import Arm, AuditPlan
 
-COMPOSITION = ("decoders", "batch_sizes", "draft_tokens", "prompts", "prompt_field", "limit")
-"""Fields of a plan that decide which prompts a decoder call holds."""
+COMPOSITION = (
+    "decoders",
+    "batch_sizes",
+    "draft_tokens",
+    "seeds",
+    "prompts",
+    "prompt_field",
+    "turn",
+    "categories",
+    "sample",
+    "limit",
+)
+"""Fields of a plan that decide which arms there are, and which prompts a decoder call holds."""
 
 
 def resumable(path: Path, given: Sequence[str], *, is_alone: bool, allow_code: bool) -> StoredRun:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from specaudit.cli.lists import names, positive_integers, token_ids
+from specaudit.cli.lists import names, positive_integers, seeds, token_ids
 from specaudit.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ FIELD_OF_OPTION = {
     "decoder": "decoders",
     "batch_size": "batch_sizes",
     "field": "prompt_field",
+    "category": "categories",
+    "seed": "seeds",
     "eos_ids": "eos_token_ids",
     "ignore_eos": "eos_token_ids",
 }
@@ -40,7 +42,7 @@ def run(
     draft: Annotated[
         str | None,
         typer.Option(
-            help="Draft: as --target, or layers:N, noisy:SCALE, stress:RATE. Default: the bundled target's own.",
+            help="Draft: as --target, or layers:N, noisy:SCALE, stress:RATE, ngram. Default: the bundled target's own.",
             rich_help_panel=MODELS,
         ),
     ] = None,
@@ -58,10 +60,34 @@ def run(
     max_new_tokens: Annotated[int, typer.Option(help="Most tokens generated for a prompt.", rich_help_panel=WORK)] = 48,
     prompts: Annotated[
         str,
-        typer.Option(help="Prompts: bundled, a .txt or .jsonl file, or specbench:FILE.", rich_help_panel=WORK),
+        typer.Option(
+            help="Prompts: bundled (24), bundled:96, a .txt, .jsonl, .json, .csv or .tsv file, specbench:FILE, "
+            "or - for standard input.",
+            rich_help_panel=WORK,
+        ),
     ] = "bundled",
     field: Annotated[
-        str | None, typer.Option(help="Field of a .jsonl file that holds the prompt.", rich_help_panel=WORK)
+        str | None, typer.Option(help="Field or column that holds the prompt.", rich_help_panel=WORK)
+    ] = None,
+    gold_field: Annotated[
+        str | None,
+        typer.Option(
+            help="Field or column that holds the gold answer. Default: gold, answer or reference.",
+            rich_help_panel=WORK,
+        ),
+    ] = None,
+    turn: Annotated[
+        int,
+        typer.Option(
+            help="Turn of SpecBench questions: 1, or 2 after the reference's own answer to the first.",
+            rich_help_panel=WORK,
+        ),
+    ] = 1,
+    category: Annotated[
+        str | None, typer.Option(help="Keep these categories of prompts, comma-separated.", rich_help_panel=WORK)
+    ] = None,
+    sample: Annotated[
+        int | None, typer.Option(help="Draw this many prompts at random, see --seed.", rich_help_panel=WORK)
     ] = None,
     limit: Annotated[
         int | None, typer.Option(help="Take this many prompts, spread over the categories.", rich_help_panel=WORK)
@@ -76,7 +102,24 @@ def run(
     ignore_eos: Annotated[
         bool, typer.Option("--ignore-eos", help="Decode past EOS up to --max-new-tokens.", rich_help_panel=WORK)
     ] = False,
-    seed: Annotated[int, typer.Option(help="Seed of noisy and stress drafts.", rich_help_panel=WORK)] = 0,
+    seed: Annotated[
+        str,
+        typer.Option(
+            help="Seeds of noisy and stress drafts, comma-separated; the first is that of samples.",
+            rich_help_panel=WORK,
+        ),
+    ] = "0",
+    use_generation_config: Annotated[
+        bool,
+        typer.Option(
+            "--use-generation-config",
+            help="Apply penalties and suppressed tokens of the target's generation config, to both sides.",
+            rich_help_panel=WORK,
+        ),
+    ] = False,
+    case_timeout: Annotated[
+        float | None, typer.Option(help="Seconds after which a decoder call is given up.", rich_help_panel=WORK)
+    ] = None,
     dtype: Annotated[
         str | None,
         typer.Option(
@@ -98,7 +141,9 @@ def run(
     allow_pickle: Annotated[
         bool, typer.Option("--allow-pickle", help="Load pickled weights.", rich_help_panel=MODELS)
     ] = False,
-    threads: Annotated[int | None, typer.Option(help="Torch threads.", rich_help_panel=MODELS)] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="Torch threads. Default: 1 for small models on a CPU.", rich_help_panel=MODELS)
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Run directory. Default: runs/<time>-<target>.", rich_help_panel=OUTPUT)
     ] = None,
@@ -157,6 +202,10 @@ def run(
         max_new_tokens=max_new_tokens,
         prompts=prompts,
         prompt_field=field,
+        gold_field=gold_field,
+        turn=turn,
+        categories=None if category is None else names(category, option="--category"),
+        sample=sample,
         limit=limit,
         chat_template=chat_template,
         dtype=dtype,
@@ -167,11 +216,13 @@ def run(
         trust_remote_code=trust_remote_code,
         allow_pickle=allow_pickle,
         eos_token_ids=() if ignore_eos else None if eos_ids is None else token_ids(eos_ids, option="--eos-ids"),
-        seed=seed,
+        seeds=seeds(seed, option="--seed"),
+        use_generation_config=use_generation_config,
+        case_timeout=case_timeout,
         threads=threads,
     )
-    if time_limit is not None and not time_limit > 0:
-        raise UsageError(f"{time_limit:g} is not a time", where="--time-limit", way_out="give seconds above 0.")
+    _require_seconds(time_limit, "--time-limit")
+    _require_seconds(case_timeout, "--case-timeout")
     given = _given_fields(context)
     stored = only = None
     if resume is not None:
@@ -199,6 +250,11 @@ def _given_fields(context: typer.Context) -> tuple[str, ...]:
         if (source := context.get_parameter_source(name)) is not None and source.name == "COMMANDLINE"
     ]
     return tuple(name for name in dict.fromkeys(given) if name in known)
+
+
+def _require_seconds(value: float | None, option: str) -> None:
+    if value is not None and not 0 < value < float("inf"):
+        raise UsageError(f"{value:g} is not a time", where=option, way_out="give seconds above 0.")
 
 
 def _require_positive(value: int | None, option: str) -> None:

@@ -7,19 +7,20 @@ import sys
 import time
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from rich.console import Console
 
+from specaudit.cli.json_file import check_json_file, write_json
 from specaudit.cli.ownership import claim_run
 from specaudit.cli.signals import stopping_on_signals
 from specaudit.core.errors import SpecauditError, UsageError
 from specaudit.core.events import Event, RunFinished, RunStarted, UnitFinished
 from specaudit.core.gate import EXIT_INTERRUPTED, decide
+from specaudit.core.report_document import report_document
 from specaudit.core.run_directory import RunDirectory
-from specaudit.core.summary import RunModels, report_document, summarise
+from specaudit.core.summary import RunModels, summarise
 from specaudit.provenance import provenance
 from specaudit.report.progress import progress_display
 from specaudit.report.terminal import print_report
@@ -27,6 +28,7 @@ from specaudit.runner import Selection, run_audit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from specaudit.core.records import Arm, AuditPlan, CaseResult, UnitTiming
     from specaudit.core.stored_run import StoredRun
@@ -60,7 +62,7 @@ def run_session(
     only: tuple[Arm, int, int] | None = None,
 ) -> int:
     """Carry out `plan`, or what `resumed` left of it, or the one call `only`; return the exit code."""
-    _check_json_file(output.json)
+    check_json_file(output.json)
     directory = RunDirectory.create(output.folder) if resumed is None else resumed.directory
     messages = Console(stderr=True)
     console = messages if output.json == "-" else Console()
@@ -137,7 +139,10 @@ class _Session:
         decision = decide(self.cases, planned=planned, interrupted=interrupted, stopped_by=self.stopped_by)
         summaries = summarise(self.cases, self.timings)
         models = RunModels(target=self.started.target, draft=self.started.draft)
-        report = report_document(summaries, self.cases, decision, planned_cases=planned, models=models)
+        left_out = self.started.left_out
+        report = report_document(
+            summaries, self.cases, decision, planned_cases=planned, models=models, left_out=left_out
+        )
         self.directory.write_report(report)
         print_report(
             console,
@@ -149,9 +154,10 @@ class _Session:
             details=output.details,
             run_directory=str(self.directory.path),
             token_texts=self.token_texts or None,
+            left_out=left_out,
         )
         if output.json is not None:
-            _write_json(report, output.json)
+            write_json(report, output.json)
         return decision.exit_code
 
 
@@ -186,26 +192,3 @@ def _check_same_run(resumed: StoredRun, started: RunStarted) -> None:
             where="--resume",
             way_out=f"put them back, or start again: specaudit run --from {resumed.directory.path}",
         )
-
-
-def _check_json_file(name: str | None) -> None:
-    """Raise UsageError where the report could not be written, before the work starts."""
-    if name is None or name == "-":
-        return
-    try:
-        with Path(name).open("a", encoding="utf-8"):
-            pass
-    except OSError as error:
-        raise UsageError(
-            f"cannot write to '{name}': {error.strerror or error}",
-            where="--json",
-            way_out="name a file that you may write to, or - for standard output.",
-        ) from error
-
-
-def _write_json(report: Mapping[str, Any], name: str) -> None:
-    text = json.dumps(report, ensure_ascii=False, indent=2) + "\n"
-    if name == "-":
-        sys.stdout.write(text)
-    else:
-        Path(name).write_text(text, encoding="utf-8")

@@ -36,6 +36,12 @@ def first_divergence(reference: Sequence[int], candidate: Sequence[int]) -> Dive
     return None
 
 
+def shared_length(one: Sequence[object], other: Sequence[object]) -> int:
+    """Return how many places from the start agree: of ids, or of characters."""
+    places = enumerate(zip(one, other, strict=False))
+    return next((place for place, (here, there) in places if here != there), min(len(one), len(other)))
+
+
 def partial_match(reference: Sequence[int], candidate: Sequence[int]) -> float:
     """Return the share of tokens before the first divergence, in [0, 1].
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from specaudit.core.records import Arm, AuditPlan, CaseResult, ModelRecord, UnitTiming
+    from specaudit.core.records import Arm, AuditPlan, CaseResult, LeftOut, ModelRecord, UnitTiming
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +35,9 @@ class RunStarted:
 
     planned_cases: int
     """Number of cases in the whole run."""
+
+    left_out: tuple[LeftOut, ...] = ()
+    """Combinations that were asked for and are not run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from specaudit.core.vocabulary import RunVerdict, Sync, Verdict
+from specaudit.core.vocabulary import Compared, RunVerdict, Sync, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +69,9 @@ def decide(
         )
     unobserved = sum(case.sync is Sync.UNOBSERVED for case in cases)
     if unobserved:
-        reason = f"outputs equal; inner state not observed in {unobserved} of {len(cases)} cases"
-        return Decision(verdict=RunVerdict.EQUAL_OUTPUTS, exit_code=EXIT_PASSED, reasons=(reason,))
+        reasons = [f"outputs equal; inner state not observed in {unobserved} of {len(cases)} cases"]
+        as_text = sum(case.compared is Compared.TEXT for case in cases)
+        reasons += [f"{as_text} compared as text"] if as_text else []
+        return Decision(verdict=RunVerdict.EQUAL_OUTPUTS, exit_code=EXIT_PASSED, reasons=tuple(reasons))
     reason = f"{len(cases)} of {len(cases)} cases identical, RECT and POS hold at every step"
     return Decision(verdict=RunVerdict.LOSSLESS, exit_code=EXIT_PASSED, reasons=(reason,))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from specaudit.core.vocabulary import Compared
+
 if TYPE_CHECKING:
     from specaudit.core.comparison import Divergence
-    from specaudit.core.vocabulary import Check, Sync, Verdict
+    from specaudit.core.vocabulary import Check, Symptom, Sync, Verdict
 
 UNIT_BATCHES = 4
 """A unit of work is this many batches; units are the grain of planning, appending and resuming."""
@@ -23,13 +25,32 @@ class Arm:
     batch_size: int
     """Rows that decode together, at least 1."""
 
-    draft_tokens: int
-    """Tokens proposed a round (K), at least 1."""
+    draft_tokens: int | None
+    """Tokens proposed a round (K), at least 1, or None for a decoder that does not speculate."""
+
+    seed: int | None
+    """Seed of the draft and of the decoder's own randomness, or None for a decoder that does not speculate."""
 
     @property
     def arm_id(self) -> str:
-        """Return the identifier used in case ids."""
-        return f"{self.decoder}/b{self.batch_size}/k{self.draft_tokens}"
+        """Return the identifier used in case ids: what does not apply to the decoder is left out."""
+        draft_tokens = "" if self.draft_tokens is None else f"/k{self.draft_tokens}"
+        seed = "" if self.seed is None else f"/s{self.seed}"
+        return f"{self.decoder}/b{self.batch_size}{draft_tokens}{seed}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A combination that was asked for and is not run."""
+
+    decoder: str
+    """Decoder as named on the command line."""
+
+    batch_size: int
+    """Rows that would decode together."""
+
+    reason: str
+    """Why, for people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +79,22 @@ class AuditPlan:
     """Prompt set as given."""
 
     prompt_field: str | None
-    """Field of a JSONL prompt file, or None for the default."""
+    """Field or column of a prompt file that holds the prompt, or None for the default."""
+
+    gold_field: str | None = None
+    """Field or column of a prompt file that holds the gold answer, or None for the default."""
+
+    turn: int = 1
+    """Turn of SpecBench questions that is asked: 1, or 2 with the reference's own answer to the first before it."""
+
+    categories: tuple[str, ...] | None = None
+    """Categories of prompts kept, or None for all."""
+
+    sample: int | None = None
+    """Number of prompts drawn at random from the set with `seed`, or None for all."""
 
     limit: int | None
-    """Number of prompts taken from the set, or None for all."""
+    """Number of prompts taken from the set, spread over its categories, or None for all."""
 
     chat_template: bool
     """Whether plain prompts are wrapped as a user turn of the tokenizer's chat template."""
@@ -90,20 +123,22 @@ class AuditPlan:
     eos_token_ids: tuple[int, ...] | None
     """End-of-sequence ids given by the user, or None for the model's; empty to ignore end of sequence."""
 
-    seed: int
-    """Seed of everything random: noisy and stress drafts."""
+    seeds: tuple[int, ...]
+    """Seeds, in order: decoders that speculate run once with each, noisy and stress drafts being made anew."""
 
     threads: int | None
     """Torch threads, or None to leave torch's own default."""
 
-    def arms(self) -> tuple[Arm, ...]:
-        """Return every combination of decoder, batch size and draft length, decoders outermost."""
-        return tuple(
-            Arm(decoder=decoder, batch_size=batch_size, draft_tokens=draft_tokens)
-            for decoder in self.decoders
-            for batch_size in self.batch_sizes
-            for draft_tokens in self.draft_tokens
-        )
+    use_generation_config: bool = False
+    """Whether the processors of the target's generation config apply, to reference and decoders alike."""
+
+    case_timeout: float | None = None
+    """Seconds after which a decoder call is given up, or None for no limit."""
+
+    @property
+    def seed(self) -> int:
+        """Return the first seed: that of what is drawn once for the run, as a sample of prompts."""
+        return self.seeds[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,53 +174,84 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SymptomFinding:
+    """What a reader would see wrong in an output, at the place where it begins."""
+
+    symptom: Symptom
+    """What kind of thing it is."""
+
+    onset: int | None
+    """Index of the generated token where it begins, or None where that is not known (an output without token ids)."""
+
+    extent: int
+    """How much of it there is, in the unit that the symptom counts: tokens, characters or marks."""
+
+    reference_extent: int
+    """How much of the same the reference has, in the same unit; what it has is excused."""
+
+    what: str
+    """What it is, for people: `4 tokens 6 times over`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
     """What one prompt did in one arm: a line of `samples.jsonl`."""
 
     case_id: str
-    """`DECODER/bBATCH/kDRAFT/PROMPT`, unique in the run."""
+    """`DECODER/bBATCH/kDRAFT/sSEED/PROMPT`, unique in the run; without `k` and `s` where nothing is proposed."""
 
     decoder: str
     """Decoder as named on the command line."""
 
-    batch_size: int
-    """Planned rows a batch."""
+    batch_size: int | None
+    """Planned rows a batch, or None where a recording does not say."""
 
-    draft_tokens: int
-    """Planned draft length K."""
+    draft_tokens: int | None
+    """Planned draft length K, or None for a decoder that does not speculate and where a recording does not say."""
+
+    seed: int | None
+    """Seed of draft and decoder, or None as for `draft_tokens`."""
 
     unit: int
     """Unit of the arm that the case belongs to, counted from 0."""
 
     call: int
-    """Decoder call within the unit, counted from 0; cases of one call ran in one batch."""
+    """Decoder call within the unit, counted from 0; cases of one call ran in one batch, or may have: a recording that
+    does not say counts as one call."""
 
     prompt_id: str
     """Identifier of the prompt in its set."""
 
     prompt_digest: str
-    """SHA-256 of the prompt's token ids."""
+    """SHA-256 of the prompt's token ids, or of its text where a recording has that alone."""
 
     category: str | None
     """Category of the prompt, or None."""
 
+    gold: str | None = None
+    """Answer that the prompt set gives, or None; no verdict rests on it."""
+
     prompt_ids: tuple[int, ...]
-    """Token ids of the prompt."""
+    """Token ids of the prompt; empty where a recording has its text alone."""
 
     reference_ids: tuple[int, ...]
-    """Token ids generated by the reference, up to and including EOS."""
+    """Token ids generated by the reference, up to and including EOS; empty where a recording has text alone."""
 
     output_ids: tuple[int, ...] | None
-    """Token ids generated by the candidate, or None when unmeasured."""
+    """Token ids generated by the candidate, or None when unmeasured or when it returned text."""
 
-    reference_text: str
-    """Reference ids decoded, special tokens kept."""
+    compared: Compared = Compared.IDS
+    """What the verdict compares: token ids, or texts where the candidate returned those."""
+
+    reference_text: str | None
+    """Reference ids decoded, special tokens kept; left out where texts are compared. None where a recording has ids
+    alone."""
 
     output_text: str | None
-    """Candidate ids decoded, special tokens kept, or None when unmeasured."""
+    """Candidate ids decoded, special tokens kept, or the text that it returned; None when unmeasured, or as above."""
 
     verdict: Verdict
-    """Outcome of the comparison of ids."""
+    """Outcome of the comparison."""
 
     sync: Sync
     """Outcome of the checks inside the target."""
@@ -197,10 +263,10 @@ class CaseResult:
     """First failure of each check, earliest first; empty unless `violated`."""
 
     first_divergence: Divergence | None
-    """Where the ids part, or None when identical or unmeasured."""
+    """Where the ids part, or None when identical, unmeasured or compared as text."""
 
     partial_match: float | None
-    """Share of tokens before the divergence, in [0, 1], or None when unmeasured."""
+    """Share of tokens before the divergence, in [0, 1], or None when unmeasured or compared as text."""
 
     proposed_tokens: int | None
     """Draft tokens that the target verified for places inside the output, or None when not observed."""
@@ -214,6 +280,12 @@ class CaseResult:
     error: str | None
     """Why the case is unmeasured, or None."""
 
+    symptoms: tuple[SymptomFinding, ...] = ()
+    """What a reader would see wrong and the reference does not show, at most one of a kind; empty when unmeasured."""
+
+    rouge_l: float | None = None
+    """ROUGE-L F1 against the reference, special tokens left out, in [0, 1]; None when unmeasured or not applicable."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitTiming:
@@ -225,8 +297,11 @@ class UnitTiming:
     batch_size: int
     """Planned rows a batch."""
 
-    draft_tokens: int
-    """Planned draft length K."""
+    draft_tokens: int | None
+    """Planned draft length K, or None for a decoder that does not speculate."""
+
+    seed: int | None
+    """Seed of draft and decoder, or None for a decoder that does not speculate."""
 
     unit: int
     """Unit of the arm, counted from 0."""
@@ -234,8 +309,8 @@ class UnitTiming:
     seconds: float
     """Seconds spent inside the decoder."""
 
-    generated_tokens: int
-    """Tokens that the decoder returned."""
+    generated_tokens: int | None
+    """Tokens that the decoder returned, or None where it returned text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,6 +346,9 @@ class ModelRecord:
 
     ignored_settings: tuple[str, ...]
     """Settings of the generation config that greedy decoding leaves out (`repetition_penalty=1.3`, ...)."""
+
+    applied_settings: tuple[str, ...] = ()
+    """Settings of the generation config that are applied to reference and decoders, where the run asks for it."""
 
 
 def case_id(arm: Arm, prompt_id: str) -> str:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from specaudit.core.comparison import Divergence
 from specaudit.core.errors import InputError, UsageError
-from specaudit.core.records import CaseResult, Finding, UnitTiming
-from specaudit.core.vocabulary import Check, Sync, Verdict
+from specaudit.core.records import CaseResult, Finding, SymptomFinding, UnitTiming
+from specaudit.core.vocabulary import Check, Compared, Symptom, Sync, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -159,12 +159,16 @@ def _read_case(line: str, *, where: str) -> CaseResult:
             "prompt_ids": tuple(values["prompt_ids"]),
             "reference_ids": tuple(values["reference_ids"]),
             "output_ids": None if values["output_ids"] is None else tuple(values["output_ids"]),
+            "compared": Compared(values["compared"]),
             "verdict": Verdict(values["verdict"]),
             "sync": Sync(values["sync"]),
             "findings": tuple(
                 Finding(**{**finding, "check": Check(finding["check"])}) for finding in values["findings"]
             ),
             "first_divergence": None if divergence is None else Divergence(**divergence),
+            "symptoms": tuple(
+                SymptomFinding(**{**found, "symptom": Symptom(found["symptom"])}) for found in values["symptoms"]
+            ),
         }
         return CaseResult(**values)
     except (ValueError, KeyError, TypeError) as error:

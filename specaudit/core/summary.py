@@ -1,4 +1,4 @@
-"""Sums over the cases of a run: one record an arm, and the document that becomes `report.json`.
+"""Sums over the cases of a run: one record an arm.
 
 What was not measured takes part in no share: an arm without a measured case has no exact match rather than one of 0 %.
 """
@@ -7,23 +7,38 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from specaudit.core.clusters import Cluster, cluster_share
+from specaudit.core.displacement import displacements
 from specaudit.core.gate import decide
+from specaudit.core.hazard import hazard
 from specaudit.core.shares import share
-from specaudit.core.vocabulary import Check, Sync, Verdict
+from specaudit.core.vocabulary import Check, Compared, Symptom, Sync, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from typing import Any
 
-    from specaudit.core.gate import Decision
+    from specaudit.core.displacement import Displacement
     from specaudit.core.records import CaseResult, Finding, ModelRecord, UnitTiming
     from specaudit.core.shares import Share
     from specaudit.core.vocabulary import RunVerdict
 
-REPORT_SCHEMA_VERSION = 1
-"""Version of the document that `report_document` returns."""
+ROUGE_BLIND_ABOVE = 0.9
+"""ROUGE-L above which a reader of the metric takes an output for right. Outputs with duplicated, dropped or padded
+tokens keep 0.95 to 0.98."""
+
+BOOTSTRAP_SEED = 0
+"""The same cases always give the same interval."""
+
+
+class ArmKey(NamedTuple):
+    """What tells the arms of a run apart."""
+
+    decoder: str
+    batch_size: int | None
+    draft_tokens: int | None
+    seed: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,17 +81,34 @@ class ReasonCount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CategorySummary:
+    """The cases of one category in one arm."""
+
+    category: str | None
+    """Name that the prompt set gives, or None for prompts that it leaves without one."""
+
+    cases: int
+    """Finished cases, unmeasured ones included; at least 1."""
+
+    exact_match: Share | None
+    """Identical among measured cases, or None when none was measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ArmSummary:
-    """Everything known about one combination of decoder, batch size and draft length."""
+    """Everything known about one combination of decoder, batch size, draft length and seed."""
 
     decoder: str
-    """Decoder as named on the command line."""
+    """Decoder as named on the command line, or the name of a recording."""
 
-    batch_size: int
-    """Planned rows a batch."""
+    batch_size: int | None
+    """Planned rows a batch, or None where a recording does not say."""
 
-    draft_tokens: int
-    """Planned draft length K."""
+    draft_tokens: int | None
+    """Planned draft length K, or None for a decoder that does not speculate or where a recording does not say."""
+
+    seed: int | None
+    """Seed of draft and decoder, or None as for `draft_tokens`."""
 
     verdict: RunVerdict
     """What the arm's finished cases amount to by themselves, judged as a run would be."""
@@ -100,10 +132,35 @@ class ArmSummary:
     """Cases that are identical and violated: corruption that exact match cannot see."""
 
     exact_match: Share | None
-    """Identical among measured cases, or None when none was measured."""
+    """Identical among measured cases, or None when none was measured; its interval takes prompts as independent."""
+
+    exact_match_by_call: Share | None
+    """The same with an interval over decoder calls, which fail together; None where `cluster_share` gives none."""
 
     mean_partial_match: float | None
-    """Mean share of tokens before the divergence over measured cases, in [0, 1], or None when none was measured."""
+    """Mean share of tokens before the divergence, in [0, 1], identical outputs counted as 1; over measured cases that
+    have tokens, or None when none has."""
+
+    hazard: Share | None
+    """Divergences among tokens at risk, or None when no token was."""
+
+    categories: tuple[CategorySummary, ...]
+    """Cases by category, in order of first appearance; empty where no case has one."""
+
+    compared_as_text: int
+    """Measured cases whose verdict compares texts, as there are no ids: different ids may go unseen."""
+
+    symptoms: Mapping[Symptom, int]
+    """Cases by symptom; every symptom is present, and a case counts once for each."""
+
+    rouge_blind: Share | None
+    """Diverged cases that ROUGE-L scores above `ROUGE_BLIND_ABOVE`, among those scored, or None when none was."""
+
+    rouge_not_scored: int
+    """Diverged cases that ROUGE-L cannot score: a text has no word that it keeps, or there is no text."""
+
+    displacements: Mapping[str, Displacement]
+    """Diverged outputs that are another prompt's, by case id."""
 
     acceptance: Share | None
     """Accepted among proposed draft tokens, pooled over cases, or None when nothing was proposed or observed."""
@@ -140,39 +197,18 @@ def summarise(cases: Sequence[CaseResult], timings: Sequence[UnitTiming]) -> tup
 
     Timings of arms without a case are left out.
     """
-    cases_by_arm: dict[tuple[str, int, int], list[CaseResult]] = {}
+    cases_by_arm: dict[ArmKey, list[CaseResult]] = {}
     for case in cases:
-        cases_by_arm.setdefault(_arm_key(case), []).append(case)
-    timings_by_arm: dict[tuple[str, int, int], list[UnitTiming]] = {key: [] for key in cases_by_arm}
+        cases_by_arm.setdefault(arm_key(case), []).append(case)
+    timings_by_arm: dict[ArmKey, list[UnitTiming]] = {key: [] for key in cases_by_arm}
     for timing in timings:
-        timings_by_arm.get(_arm_key(timing), []).append(timing)
-    return tuple(_summarise_arm(arm_cases, timings_by_arm[key]) for key, arm_cases in cases_by_arm.items())
+        timings_by_arm.get(arm_key(timing), []).append(timing)
+    return tuple(_summarise_arm(key, arm_cases, timings_by_arm[key]) for key, arm_cases in cases_by_arm.items())
 
 
-def report_document(
-    summaries: Sequence[ArmSummary],
-    cases: Sequence[CaseResult],
-    decision: Decision,
-    *,
-    planned_cases: int,
-    models: RunModels | None = None,
-) -> dict[str, Any]:
-    """Return the content of `report.json`: the decision, each arm, totals and the ids of the cases to look at.
-
-    Everything in it is plain JSON; what was not measured is null. Totals hold counts only: the same prompts run in
-    every arm, so an interval over all cases would pretend to more trials than there are.
-    """
-    return {
-        "schema_version": REPORT_SCHEMA_VERSION,
-        "verdict": decision.verdict.value,
-        "exit_code": decision.exit_code,
-        "reasons": list(decision.reasons),
-        "models": None if models is None else _models_document(models),
-        "totals": _totals_document(summaries, cases, planned_cases),
-        "arms": [_arm_document(summary) for summary in summaries],
-        "failing_case_ids": [case.case_id for case in cases if is_failing(case)],
-        "unmeasured_case_ids": [case.case_id for case in cases if case.verdict is Verdict.UNMEASURED],
-    }
+def arm_key(record: CaseResult | UnitTiming | ArmSummary) -> ArmKey:
+    """Return which arm a record belongs to."""
+    return ArmKey(record.decoder, record.batch_size, record.draft_tokens, record.seed)
 
 
 def is_failing(case: CaseResult) -> bool:
@@ -196,20 +232,15 @@ def _moment(violation: Violation) -> tuple[int, int, int, int, int]:
     return (violation.unit, violation.call, finding.step, finding.row, finding.query)
 
 
-def _arm_key(record: CaseResult | UnitTiming) -> tuple[str, int, int]:
-    return (record.decoder, record.batch_size, record.draft_tokens)
-
-
-def _summarise_arm(cases: Sequence[CaseResult], timings: Sequence[UnitTiming]) -> ArmSummary:
+def _summarise_arm(key: ArmKey, cases: Sequence[CaseResult], timings: Sequence[UnitTiming]) -> ArmSummary:
     measured = [case for case in cases if case.verdict is not Verdict.UNMEASURED]
     verdicts = {verdict: sum(case.verdict is verdict for case in cases) for verdict in Verdict}
     syncs = {sync: sum(case.sync is sync for case in cases) for sync in Sync}
     violated = [case for case in cases if case.sync is Sync.VIOLATED]
     partial_matches = [case.partial_match for case in measured if case.partial_match is not None]
+    rouge = [case.rouge_l for case in cases if case.verdict is Verdict.DIVERGED and case.rouge_l is not None]
     return ArmSummary(
-        decoder=cases[0].decoder,
-        batch_size=cases[0].batch_size,
-        draft_tokens=cases[0].draft_tokens,
+        **key._asdict(),
         verdict=decide(cases, planned=len(cases)).verdict,
         cases=len(cases),
         prompts=len({case.prompt_digest for case in cases}),
@@ -218,7 +249,18 @@ def _summarise_arm(cases: Sequence[CaseResult], timings: Sequence[UnitTiming]) -
         syncs=syncs,
         latent=sum(case.verdict is Verdict.IDENTICAL for case in violated),
         exact_match=_share_or_none(verdicts[Verdict.IDENTICAL], len(measured)),
+        exact_match_by_call=cluster_share(_calls(measured), seed=BOOTSTRAP_SEED),
         mean_partial_match=sum(partial_matches) / len(partial_matches) if partial_matches else None,
+        hazard=hazard(measured),
+        categories=_categories(cases),
+        compared_as_text=sum(case.compared is Compared.TEXT for case in measured),
+        symptoms={
+            symptom: sum(any(found.symptom is symptom for found in case.symptoms) for case in cases)
+            for symptom in Symptom
+        },
+        rouge_blind=_share_or_none(sum(score > ROUGE_BLIND_ABOVE for score in rouge), len(rouge)),
+        rouge_not_scored=verdicts[Verdict.DIVERGED] - len(rouge),
+        displacements=displacements(cases),
         acceptance=_acceptance(cases),
         violated=_share_or_none(len(violated), len(cases) - syncs[Sync.UNOBSERVED]),
         violated_checks={
@@ -233,6 +275,32 @@ def _summarise_arm(cases: Sequence[CaseResult], timings: Sequence[UnitTiming]) -
         errors=_reason_counts(
             case.error or "no error was recorded" for case in cases if case.verdict is Verdict.UNMEASURED
         ),
+    )
+
+
+def _calls(cases: Iterable[CaseResult]) -> list[Cluster]:
+    """Return how many of the cases of each decoder call are identical."""
+    verdicts: dict[tuple[int, int], list[Verdict]] = {}
+    for case in cases:
+        verdicts.setdefault((case.unit, case.call), []).append(case.verdict)
+    return [Cluster(count=call.count(Verdict.IDENTICAL), total=len(call)) for call in verdicts.values()]
+
+
+def _categories(cases: Iterable[CaseResult]) -> tuple[CategorySummary, ...]:
+    by_category: dict[str | None, list[Verdict]] = {}
+    for case in cases:
+        by_category.setdefault(case.category, []).append(case.verdict)
+    if set(by_category) == {None}:
+        return ()
+    return tuple(
+        CategorySummary(
+            category=category,
+            cases=len(verdicts),
+            exact_match=_share_or_none(
+                verdicts.count(Verdict.IDENTICAL), len(verdicts) - verdicts.count(Verdict.UNMEASURED)
+            ),
+        )
+        for category, verdicts in by_category.items()
     )
 
 
@@ -251,92 +319,11 @@ def _acceptance(cases: Iterable[CaseResult]) -> Share | None:
 
 
 def _tokens_per_second(timings: Sequence[UnitTiming]) -> float | None:
-    seconds = sum(timing.seconds for timing in timings)
-    return sum(timing.generated_tokens for timing in timings) / seconds if seconds > 0 else None
+    """Pool the units whose tokens are known: text has none."""
+    known = [timing for timing in timings if timing.generated_tokens is not None]
+    seconds = sum(timing.seconds for timing in known)
+    return sum(timing.generated_tokens or 0 for timing in known) / seconds if seconds > 0 else None
 
 
 def _reason_counts(reasons: Iterable[str]) -> tuple[ReasonCount, ...]:
     return tuple(ReasonCount(reason=reason, count=count) for reason, count in Counter(reasons).most_common())
-
-
-def _totals_document(
-    summaries: Sequence[ArmSummary], cases: Sequence[CaseResult], planned_cases: int
-) -> dict[str, Any]:
-    return {
-        "planned_cases": planned_cases,
-        "cases": len(cases),
-        "prompts": len({case.prompt_digest for case in cases}),
-        "arms": len(summaries),
-        "verdicts": {verdict.value: sum(case.verdict is verdict for case in cases) for verdict in Verdict},
-        "syncs": {sync.value: sum(case.sync is sync for case in cases) for sync in Sync},
-        "latent": sum(summary.latent for summary in summaries),
-        "generated_tokens": sum(summary.generated_tokens for summary in summaries),
-    }
-
-
-def _arm_document(summary: ArmSummary) -> dict[str, Any]:
-    return {
-        "decoder": summary.decoder,
-        "batch_size": summary.batch_size,
-        "draft_tokens": summary.draft_tokens,
-        "verdict": summary.verdict.value,
-        "cases": summary.cases,
-        "prompts": summary.prompts,
-        "calls": summary.calls,
-        "verdicts": {verdict.value: count for verdict, count in summary.verdicts.items()},
-        "syncs": {sync.value: count for sync, count in summary.syncs.items()},
-        "latent": summary.latent,
-        "exact_match": _share_document(summary.exact_match),
-        "mean_partial_match": summary.mean_partial_match,
-        "acceptance": _share_document(summary.acceptance),
-        "violated": _share_document(summary.violated),
-        "violated_checks": {check.value: count for check, count in summary.violated_checks.items()},
-        "first_violation": _violation_document(summary.first_violation),
-        "generated_tokens": summary.generated_tokens,
-        "tokens_per_second": summary.tokens_per_second,
-        "unobserved": [{"reason": item.reason, "count": item.count} for item in summary.unobserved],
-        "errors": [{"reason": item.reason, "count": item.count} for item in summary.errors],
-    }
-
-
-def _share_document(value: Share | None) -> dict[str, Any] | None:
-    if value is None:
-        return None
-    return {"count": value.count, "total": value.total, "rate": value.rate, "low": value.low, "high": value.high}
-
-
-def _violation_document(violation: Violation | None) -> dict[str, Any] | None:
-    if violation is None:
-        return None
-    finding = violation.finding
-    return {
-        "case_id": violation.case_id,
-        "unit": violation.unit,
-        "call": violation.call,
-        "check": finding.check.value,
-        "step": finding.step,
-        "row": finding.row,
-        "query": finding.query,
-        "stream_index": finding.stream_index,
-        "layer": finding.layer,
-        "expected": finding.expected,
-        "actual": finding.actual,
-        "message": finding.message,
-    }
-
-
-def _models_document(models: RunModels) -> dict[str, Any]:
-    return {
-        "target": _model_document(models.target),
-        "draft": None if models.draft is None else _model_document(models.draft),
-    }
-
-
-def _model_document(model: ModelRecord) -> dict[str, Any]:
-    return {
-        "source": model.source,
-        "digest": model.digest,
-        "architecture": model.architecture,
-        "parameters": model.parameters,
-        "dtype": model.dtype,
-    }

@@ -9,13 +9,23 @@ class Verdict(StrEnum):
     """What became of one case: one prompt, decoder, batch size and draft length."""
 
     IDENTICAL = "identical"
-    """The candidate's token ids equal the reference's, lengths included."""
+    """The candidate's token ids equal the reference's, lengths included (or its text, see `Compared`)."""
 
     DIVERGED = "diverged"
-    """The token ids differ."""
+    """They differ."""
 
     UNMEASURED = "unmeasured"
     """The candidate gave no usable output (it raised, timed out, returned too few rows, ...). Never counted as 0 %."""
+
+
+class Compared(StrEnum):
+    """What the verdict of a case compares with the reference."""
+
+    IDS = "ids"
+    """Token ids, lengths included."""
+
+    TEXT = "text"
+    """Text without special tokens, white space kept, where a decoder returns nothing better: ids may differ unseen."""
 
 
 class Sync(StrEnum):
@@ -39,6 +49,28 @@ class Check(StrEnum):
 
     POS = "POS"
     """Position-ID contiguity: a token's position is the number of its row's own tokens before it."""
+
+
+class Symptom(StrEnum):
+    """What a reader would see wrong in an output, judged against the reference's own output for the prompt."""
+
+    REPETITION = "repetition"
+    """A token or a phrase is repeated over and over."""
+
+    SYMBOLS = "symbols"
+    """Marks that belong to no text: special tokens, U+FFFD, control characters, long runs of punctuation."""
+
+    TRUNCATION = "truncation"
+    """The output breaks off where the reference goes on."""
+
+    EMPTY = "empty"
+    """The output has nothing to read."""
+
+    LEAK = "leak"
+    """Padding stands inside the output."""
+
+    PROMPT_ECHO = "prompt-echo"
+    """The output begins with the prompt, or with its end."""
 
 
 class RunVerdict(StrEnum):

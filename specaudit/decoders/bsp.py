@@ -14,11 +14,12 @@ import torch
 from specaudit.batch.cache import Feeder, SlotCache
 from specaudit.batch.padding import left_pad
 from specaudit.decoders.acceptance import accepted_counts, committed_tokens
+from specaudit.decoders.choice import token_choice
 from specaudit.decoders.drafting import Drafter, open_session
 from specaudit.decoders.rows import start_rows
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 
 @torch.no_grad()
@@ -32,15 +33,17 @@ def decode(
     draft_tokens: int,
     eos_token_ids: set[int],
     pad_token_id: int,
+    generation_config: GenerationConfig | None = None,
 ) -> list[list[int]]:
     """Decode all prompts in one batch; `tokenizer` is not used."""
     session = open_session(draft, pad_token_id=pad_token_id, device=target.device)
     feeder = Feeder(target, SlotCache(target))
+    choice = token_choice(target, generation_config, max_new_tokens=max_new_tokens, eos_token_ids=eos_token_ids)
     rows = start_rows(prompts, budget=max_new_tokens, eos_token_ids=eos_token_ids)
     batch = left_pad(prompts, pad_token_id=pad_token_id, device=target.device)
     mask = batch.attention_mask
     logits = feeder.feed(batch.input_ids, attention_mask=mask, position_ids=None)  # fault: positions count padding
-    bonus = logits[:, -1].argmax(-1)  # [B]
+    bonus = choice.choose(logits[:, -1:], rows)[:, 0]  # [B]
     for row, token in zip(rows, bonus.tolist(), strict=True):
         row.commit([token])
 
@@ -51,7 +54,7 @@ def decode(
         logits = feeder.feed(  # fault: positions count padding and rejected slots
             block, attention_mask=torch.cat([mask, torch.ones_like(block)], dim=1), position_ids=None
         )
-        predictions = logits.argmax(-1)  # [B, K + 1]
+        predictions = choice.choose(logits, rows, proposals)  # [B, K + 1]
         accepted = accepted_counts(proposals, predictions)
         for row, tokens in zip(rows, committed_tokens(proposals, predictions, accepted), strict=True):
             row.commit(tokens)

@@ -1,4 +1,4 @@
-"""DSD (Yan et al. 2024) as Zhang et al. describe it: the dynamic-padding baseline, its published faults included.
+"""DSD (Yan et al.) as Zhang et al. describe it: the dynamic-padding baseline, its published faults included.
 
 Three faults. The token after the accepted proposals is the draft's own next one, which the target has just rejected; after
 a full acceptance there is none. New tokens are appended and the batch is padded on the left again, but never unpadded, so
@@ -17,11 +17,12 @@ import torch
 from specaudit.batch.cache import Feeder, SlotCache
 from specaudit.batch.padding import left_pad
 from specaudit.decoders.acceptance import accepted_counts
+from specaudit.decoders.choice import token_choice
 from specaudit.decoders.rows import start_rows
 
 if TYPE_CHECKING:
     from torch import Tensor
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 
 @torch.no_grad()
@@ -35,15 +36,19 @@ def decode(
     draft_tokens: int,
     eos_token_ids: set[int],
     pad_token_id: int,
+    generation_config: GenerationConfig | None = None,
 ) -> list[list[int]]:
     """Decode all prompts in one batch; `tokenizer` is not used."""
+    choice = token_choice(target, generation_config, max_new_tokens=max_new_tokens, eos_token_ids=eos_token_ids)
     rows = start_rows(prompts, budget=max_new_tokens, eos_token_ids=eos_token_ids)
     sequences = prompts
     while not all(row.is_finished for row in rows):
         input_ids = left_pad(sequences, pad_token_id=pad_token_id, device=target.device).input_ids  # [B, L]
         proposals = _proposals(draft, input_ids, draft_tokens)  # [B, K]
-        logits = _unmasked(target).feed(torch.cat([input_ids, proposals], dim=1), attention_mask=None, position_ids=None)
-        predictions = logits[:, input_ids.shape[1] - 1 :].argmax(-1)  # [B, K + 1]
+        logits = _unmasked(target).feed(
+            torch.cat([input_ids, proposals], dim=1), attention_mask=None, position_ids=None
+        )
+        predictions = choice.choose(logits[:, input_ids.shape[1] - 1 :], rows, proposals)  # [B, K + 1]
         accepted = accepted_counts(proposals, predictions)
         committed = [  # fault: the last of them is the proposal that was rejected
             tokens[: count + 1] for tokens, count in zip(proposals.tolist(), accepted.tolist(), strict=True)

@@ -16,12 +16,13 @@ import torch
 from specaudit.batch.cache import Feeder, SlotCache, realigned_slots
 from specaudit.batch.padding import content_mask, following_positions, left_pad
 from specaudit.decoders.acceptance import accepted_counts, committed_tokens
+from specaudit.decoders.choice import token_choice
 from specaudit.decoders.drafting import Drafter, open_session
 from specaudit.decoders.rows import start_rows
 
 if TYPE_CHECKING:
     from torch import Tensor
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 
 @torch.no_grad()
@@ -35,15 +36,17 @@ def decode(
     draft_tokens: int,
     eos_token_ids: set[int],
     pad_token_id: int,
+    generation_config: GenerationConfig | None = None,
 ) -> list[list[int]]:
     """Decode all prompts in one batch; `tokenizer` is not used."""
     session = open_session(draft, pad_token_id=pad_token_id, device=target.device)
     feeder = Feeder(target, SlotCache(target))
+    choice = token_choice(target, generation_config, max_new_tokens=max_new_tokens, eos_token_ids=eos_token_ids)
     rows = start_rows(prompts, budget=max_new_tokens, eos_token_ids=eos_token_ids)
     batch = left_pad(prompts, pad_token_id=pad_token_id, device=target.device)
     logits = feeder.feed(batch.input_ids, attention_mask=batch.attention_mask, position_ids=batch.position_ids)
-    for row, token in zip(rows, logits[:, -1].argmax(-1).tolist(), strict=True):
-        row.commit([token])
+    for row, tokens in zip(rows, choice.choose(logits[:, -1:], rows).tolist(), strict=True):
+        row.commit(tokens)
 
     active, lengths = rows, batch.lengths  # lengths: tokens of each row in the cache; the last committed one is not
     kept = lengths
@@ -62,7 +65,7 @@ def decode(
             attention_mask=content_mask(lengths + draft_tokens + 1, feeder.cache.width + draft_tokens + 1),
             position_ids=following_positions(lengths, draft_tokens + 1),
         )
-        predictions = logits.argmax(-1)  # [B, K + 1]
+        predictions = choice.choose(logits, active, proposals)  # [B, K + 1]
         accepted = accepted_counts(proposals, predictions)
         for row, tokens in zip(active, committed_tokens(proposals, predictions, accepted), strict=True):
             row.commit(tokens)

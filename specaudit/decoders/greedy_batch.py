@@ -11,10 +11,11 @@ import torch
 
 from specaudit.batch.cache import Feeder, SlotCache
 from specaudit.batch.padding import content_mask, following_positions, left_pad
+from specaudit.decoders.choice import token_choice
 from specaudit.decoders.rows import start_rows
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 
 @torch.no_grad()
@@ -28,15 +29,17 @@ def decode(
     draft_tokens: int,
     eos_token_ids: set[int],
     pad_token_id: int,
+    generation_config: GenerationConfig | None = None,
 ) -> list[list[int]]:
     """Decode all prompts in one batch; `draft`, `tokenizer` and `draft_tokens` are not used."""
+    choice = token_choice(target, generation_config, max_new_tokens=max_new_tokens, eos_token_ids=eos_token_ids)
     rows = start_rows(prompts, budget=max_new_tokens, eos_token_ids=eos_token_ids)
     batch = left_pad(prompts, pad_token_id=pad_token_id, device=target.device)
     feeder = Feeder(target, SlotCache(target))
     block, mask, positions, lengths = batch.input_ids, batch.attention_mask, batch.position_ids, batch.lengths
     while True:
         logits = feeder.feed(block, attention_mask=mask, position_ids=positions)
-        tokens = logits[:, -1].argmax(-1)  # [B]
+        tokens = choice.choose(logits[:, -1:], rows)[:, 0]  # [B]
         for row, token in zip(rows, tokens.tolist(), strict=True):
             row.commit([token])
         if all(row.is_finished for row in rows):

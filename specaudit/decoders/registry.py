@@ -13,7 +13,7 @@ class DraftNeed(StrEnum):
     """It does not speculate."""
 
     ANY = "any"
-    """A model or a drafter (`stress:RATE`)."""
+    """A model or a drafter (`stress:RATE`, `ngram`)."""
 
     MODULE = "module"
     """A model: the decoder calls its forward."""
@@ -69,7 +69,7 @@ BUILT_IN = {
         DecoderInfo(
             name="hf-assisted",
             entry_point="specaudit.decoders.hf_assisted:decode",
-            summary="transformers' own assisted generation, constant K, no confidence cut",
+            summary="transformers' own assisted generation, one prompt at a time, constant K, no confidence cut",
             draft=DraftNeed.MODULE,
             is_lossless=True,
             max_batch_size=1,
@@ -85,7 +85,7 @@ BUILT_IN = {
             name="dsd",
             entry_point="specaudit.decoders.dsd:decode",
             summary="dynamic-padding baseline with its published faults: bonus from the draft, padding attended (DSD)",
-            draft=DraftNeed.ANY,
+            draft=DraftNeed.MODULE,
             is_lossless=False,
         ),
     )

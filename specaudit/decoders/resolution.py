@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 REQUIRED_KEYWORDS = ("max_new_tokens", "draft_tokens", "eos_token_ids", "pad_token_id")
+OPTIONAL_KEYWORDS = ("batch_size", "generation_config")
+"""Passed to a function that names them, never through `**options`."""
+
 SIGNATURE = (
     "decode(target, draft, tokenizer, prompts, *, max_new_tokens, draft_tokens, eos_token_ids, pad_token_id)"
     " -> list[list[int]]"
@@ -40,6 +43,12 @@ class ResolvedDecoder:
     takes_batch_size: bool
     """Whether it names a `batch_size` parameter: then it gets a whole unit and limits its active rows itself."""
 
+    takes_generation_config: bool
+    """Whether it names a `generation_config` parameter: then it can apply a model's processors."""
+
+    max_batch_size: int | None
+    """Most prompts that it decodes together, or None for no limit."""
+
 
 def resolve_decoder(name: str) -> ResolvedDecoder:
     """Return the decoder called `name`: a built-in, `module:function` or `file.py:function`.
@@ -48,10 +57,7 @@ def resolve_decoder(name: str) -> ResolvedDecoder:
     """
     info = BUILT_IN.get(name)
     if info is not None:
-        function = _load(info.entry_point)
-        return ResolvedDecoder(
-            name=name, function=function, draft=info.draft, takes_batch_size=_names_batch_size(function)
-        )
+        return _resolved(name, _load(info.entry_point), info.draft, max_batch_size=info.max_batch_size)
     if ":" not in name:
         way_out = nearest(name, BUILT_IN) or ""
         raise DecoderError(
@@ -61,8 +67,20 @@ def resolve_decoder(name: str) -> ResolvedDecoder:
         )
     function = _load(name)
     _check_signature(name, function)
+    return _resolved(name, function, DraftNeed.MODULE, max_batch_size=None)
+
+
+def _resolved(
+    name: str, function: Callable[..., Any], draft: DraftNeed, *, max_batch_size: int | None
+) -> ResolvedDecoder:
+    named = _parameter_names(function)
     return ResolvedDecoder(
-        name=name, function=function, draft=DraftNeed.MODULE, takes_batch_size=_names_batch_size(function)
+        name=name,
+        function=function,
+        draft=draft,
+        takes_batch_size="batch_size" in named,
+        takes_generation_config="generation_config" in named,
+        max_batch_size=max_batch_size,
     )
 
 
@@ -137,11 +155,11 @@ def _import_failure(place: str, error: Exception) -> DecoderError:
     )
 
 
-def _names_batch_size(function: Callable[..., Any]) -> bool:
+def _parameter_names(function: Callable[..., Any]) -> frozenset[str]:
     try:
-        return "batch_size" in signature(function).parameters
+        return frozenset(signature(function).parameters)
     except (TypeError, ValueError):
-        return False
+        return frozenset()
 
 
 def _check_signature(name: str, function: Callable[..., Any]) -> None:
@@ -160,7 +178,7 @@ def _check_signature(name: str, function: Callable[..., Any]) -> None:
     if missing or (len(positional) < 4 and not takes_any_positional):
         lack = f"lacks {', '.join(missing)}" if missing else "takes fewer than four positional parameters"
         raise DecoderError(f"'{name}' {lack}", where="--decoder", way_out=f"write {SIGNATURE}.")
-    allowed = {*REQUIRED_KEYWORDS, "batch_size"}
+    allowed = {*REQUIRED_KEYWORDS, *OPTIONAL_KEYWORDS}
     extra = [
         parameter.name
         for index, parameter in enumerate(parameters.values())

@@ -1,8 +1,8 @@
-"""What `--draft` can name besides a model: three drafts derived from the target.
+"""What `--draft` can name besides a model: drafts derived from the target or from the text itself.
 
 With a second model, acceptance is whatever it is. These make any acceptance pattern on any target without one:
-`layers:N` is fast and weak, `noisy:SCALE` goes from always right to always wrong with its scale, and `stress:RATE`
-costs nothing at all.
+`layers:N` is fast and weak, `noisy:SCALE` goes from always right to always wrong with its scale, and `stress:RATE` and
+`ngram:N`, which are no models, cost nothing at all.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from specaudit.models.options import LoadOptions
 
 DRAFT_FORMS = (
-    "give layers:N, noisy:SCALE, stress:RATE, or a model (bundled:FAMILY, a directory, a .gguf file, a Hub id)"
+    "give layers:N, noisy:SCALE, stress:RATE, ngram, or a model (bundled:FAMILY, a directory, a .gguf file, a Hub id)"
 )
 
 
@@ -52,12 +52,28 @@ class StressDraft:
     """Seed of the replacements."""
 
 
-DerivedDraft = LayersDraft | NoisyDraft | StressDraft
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NgramDraft:
+    """No model: prompt lookup, what followed the last tokens of a text when they occurred in it before."""
+
+    size: int
+    """Number of tokens looked up, 1 or more."""
+
+
+DerivedDraft = LayersDraft | NoisyDraft | StressDraft | NgramDraft
+
+DEFAULT_NGRAM = 2
+"""Tokens looked up by `ngram` without a number, as in transformers' prompt lookup."""
 
 
 def is_derived(given: str) -> bool:
-    """Say whether `given` is spelled as a draft derived from the target."""
-    return given.startswith(("layers:", "noisy:", "stress:"))
+    """Say whether `given` is spelled as a draft that needs no second model (a folder named `ngram` is `./ngram`)."""
+    return given == "ngram" or given.startswith(("layers:", "noisy:", "stress:", "ngram:"))
+
+
+def is_model(given: str) -> bool:
+    """Say whether `given` is spelled as a draft that has a forward, which some decoders call."""
+    return not is_derived(given) or given.startswith(("layers:", "noisy:"))
 
 
 def parse_draft(given: str, *, options: LoadOptions) -> ModelSource | DerivedDraft:
@@ -79,6 +95,8 @@ def parse_draft(given: str, *, options: LoadOptions) -> ModelSource | DerivedDra
     match form:
         case "layers":
             return LayersDraft(layers=_layer_count(number, given))
+        case "ngram":
+            return NgramDraft(size=_ngram_size(number, given))
         case "noisy":
             return NoisyDraft(scale=_number(number, given, at_most=math.inf), seed=options.seed)
         case _:
@@ -99,6 +117,16 @@ def _layer_count(number: str, given: str) -> int:
     if not number.isdecimal() or int(number) < 1:
         raise UsageError(
             f"'{number}' is not a number of layers", where=f"--draft {given}", way_out="give 1 or more, as in layers:2"
+        )
+    return int(number)
+
+
+def _ngram_size(number: str, given: str) -> int:
+    if given == "ngram":
+        return DEFAULT_NGRAM
+    if not number.isdecimal() or int(number) < 1:
+        raise UsageError(
+            f"'{number}' is not a number of tokens", where=f"--draft {given}", way_out="give 1 or more, as in ngram:3"
         )
     return int(number)
 

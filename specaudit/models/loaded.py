@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
-    from specaudit.models.drafts import StressDraft
+    from specaudit.models.drafts import NgramDraft, StressDraft
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,5 +54,5 @@ class ModelPair:
     target: LoadedModel
     """The model whose greedy output is the truth."""
 
-    draft: LoadedModel | StressDraft | None
+    draft: LoadedModel | StressDraft | NgramDraft | None
     """The model that proposes, a recipe for proposals without a model, or None."""

@@ -8,7 +8,7 @@ from specaudit.core.errors import ModelError, UsageError
 from specaudit.models.checkpoint import prepared, read_model, read_tokenizer
 from specaudit.models.device import choose_device, choose_dtype
 from specaudit.models.digest import model_digest
-from specaudit.models.drafts import LayersDraft, NoisyDraft, StressDraft, is_derived, parse_draft
+from specaudit.models.drafts import LayersDraft, NgramDraft, NoisyDraft, StressDraft, is_derived, parse_draft
 from specaudit.models.layers_draft import first_layers
 from specaudit.models.loaded import LoadedModel, ModelPair
 from specaudit.models.noisy_draft import with_noise
@@ -28,7 +28,8 @@ def load_pair(target: str, draft: str | None, *, options: LoadOptions) -> ModelP
     Args:
         target: `bundled:FAMILY`, a model directory, a `.gguf` file or a Hub id.
         draft: the same (of a bundled family, its draft), or derived from the target: `layers:N`, `noisy:SCALE`,
-            `stress:RATE`. None for the draft of a bundled target, and for no draft with any other target.
+            `stress:RATE`, `ngram` or `ngram:N`. None for the draft of a bundled target, and for no draft with any
+            other target.
         options: how to load both.
 
     Raises:
@@ -57,7 +58,7 @@ def load_pair(target: str, draft: str | None, *, options: LoadOptions) -> ModelP
             loaded_draft = _derived(draft, first_layers(loaded_target.model, draft_source.layers), loaded_target)
         case NoisyDraft():
             loaded_draft = _derived(draft, with_noise(loaded_target.model, draft_source), loaded_target)
-        case StressDraft():
+        case StressDraft() | NgramDraft():
             return ModelPair(target=loaded_target, draft=draft_source)
     return ModelPair(target=loaded_target, draft=loaded_draft)
 

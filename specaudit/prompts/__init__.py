@@ -1,4 +1,4 @@
-"""Prompt sets: the bundled one, text files, JSON Lines and SpecBench. Standard library only."""
+"""Prompt sets: the bundled ones, text, JSON, tables, SpecBench and standard input. Standard library only."""
 
 from __future__ import annotations
 

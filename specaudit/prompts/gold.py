@@ -50,7 +50,7 @@ def gold_answer(
         value = None if name == prompt_field else record.fields.get(name)
         if turn is not None and isinstance(value, list):
             value = value[turn - 1] if len(value) >= turn else None
-        if value is None:
+        if value is None or value == "":
             continue
         if _is_answer(value):
             return well_formed(_text(value), where=record.where) or None

@@ -59,7 +59,9 @@ def _items(document: Document) -> Iterator[_Item]:
         yield from _scanned(document.text)
     except json.JSONDecodeError as error:
         raise InputError(
-            f"not a JSON array: {error.msg} at column {error.colno}", where=document.where(error.lineno), way_out=WAY_OUT
+            f"not a JSON array: {error.msg} at column {error.colno}",
+            where=document.where(error.lineno),
+            way_out=WAY_OUT,
         ) from error
     except (RecursionError, ValueError) as error:  # nested too deeply; a number of too many digits
         raise InputError(f"not usable JSON: {error}", where=document.name, way_out=WAY_OUT) from error

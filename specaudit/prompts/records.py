@@ -29,7 +29,9 @@ class Record:
         """Return the id that the record gives, or else its place; an InputError if it is neither text nor integer."""
         for name in ID_FIELDS:
             if self.fields.get(name) is not None:
-                return self._label(name, "give a text or an integer, or leave it out: the prompt is then named by its place")
+                return self._label(
+                    name, "give a text or an integer, or leave it out: the prompt is then named by its place"
+                )
         return self.fallback_id
 
     def category(self) -> str | None:

@@ -52,7 +52,7 @@ def _record(row: _Row, names: list[str], document: Document) -> Record:
     where = document.where(row.line)
     if len(row.cells) != len(names):
         raise InputError(
-            f"the row has {len(row.cells)} cells, the header {len(names)}: {', '.join(names)}",
+            f"the row and the header differ in their number of cells: {len(row.cells)} and {len(names)}",
             where=where,
             way_out="put a cell that holds the delimiter or a line break in quotes",
         )

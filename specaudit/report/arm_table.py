@@ -25,18 +25,21 @@ TABLE_WIDTH = 80
 def arm_table(summaries: Sequence[ArmSummary], symbols: Symbols) -> Table:
     """Return the table of all arms: counts on the first line of a row, intervals and the verdict on the second.
 
-    The draft length has a column only when there are several.
+    Draft length and seed have a column only when there are several.
     """
-    shows_draft_tokens = len({summary.draft_tokens for summary in summaries}) > 1
+    shows_draft_tokens = len({summary.draft_tokens for summary in summaries} - {None}) > 1
+    shows_seed = len({summary.seed for summary in summaries} - {None}) > 1
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("decoder", overflow="fold", min_width=14)
-    for heading in ("batch", *(["K"] if shows_draft_tokens else [])):
+    for heading in ("batch", *(["K"] if shows_draft_tokens else []), *(["seed"] if shows_seed else [])):
         table.add_column(heading, justify="right", no_wrap=True)
     for heading in ("cases", "identical", "partial", "acceptance", "tok/s", *(check.value for check in Check)):
         table.add_column(heading, justify="right", no_wrap=True)
     for summary in failing_decoders_first(summaries):
-        draft_tokens = [str(summary.draft_tokens)] if shows_draft_tokens else []
-        table.add_row(_name_and_verdict(summary, symbols), str(summary.batch_size), *draft_tokens, *_numbers(summary))
+        draft_tokens = [_or_nothing(summary.draft_tokens)] if shows_draft_tokens else []
+        seed = [_or_nothing(summary.seed)] if shows_seed else []
+        name = _name_and_verdict(summary, symbols)
+        table.add_row(name, _or_nothing(summary.batch_size), *draft_tokens, *seed, *_numbers(summary))
     return table
 
 
@@ -51,6 +54,10 @@ def _name_and_verdict(summary: ArmSummary, symbols: Symbols) -> Text:
     name = Text(visible(summary.decoder, ascii_only=symbols.is_ascii), style="bold")
     verdict = Text(f"{symbols.of(summary.verdict)} {summary.verdict.value}", style=STYLES[summary.verdict])
     return Text("\n").join([name, verdict])
+
+
+def _or_nothing(number: int | None) -> str:
+    return NOTHING if number is None else str(number)
 
 
 def _numbers(summary: ArmSummary) -> tuple[str, ...]:

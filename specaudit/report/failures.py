@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from itertools import zip_longest
+from math import floor
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from specaudit.core.summary import is_failing
-from specaudit.core.vocabulary import Sync, Verdict
+from specaudit.core.comparison import shared_length
+from specaudit.core.summary import ROUGE_BLIND_ABOVE, arm_key, is_failing
+from specaudit.core.vocabulary import Compared, Symptom, Sync, Verdict
 from specaudit.report.arm_table import failing_decoders_first
 from specaudit.report.numbers import counted
 from specaudit.report.paragraph import LEAST_WIDTH, print_paragraph
 from specaudit.report.token_diff import ids_near, token_diff, token_name
-from specaudit.report.visible_text import visible
+from specaudit.report.visible_text import shorten, visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,11 +23,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from specaudit.core.comparison import Divergence
-    from specaudit.core.records import CaseResult, Finding
+    from specaudit.core.displacement import Displacement
+    from specaudit.core.records import CaseResult, Finding, SymptomFinding
     from specaudit.core.summary import ArmSummary
     from specaudit.report.symbols import Symbols
 
 INDENT = 2
+
+TEXT_CELLS = 40
+"""Most terminal cells of a text where it parts from the reference's."""
 
 NAMED_NEIGHBOURS = 6
 """Most prompts named of those that were decoded together with a case."""
@@ -59,14 +65,21 @@ def print_failure(
     symbols: Symbols,
     *,
     token_texts: Mapping[int, str] | None,
+    displacement: Displacement | None = None,
 ) -> None:
-    """Print one failing case; `cases` are those of the run, which say what it was decoded with."""
+    """Print one failing case; `cases` are those of the run, which say what it was decoded with.
+
+    `displacement` is that of its output, or None where it is nobody else's.
+    """
     width = max(LEAST_WIDTH, console.width) - INDENT
     print_paragraph(console, _heading(case, symbols))
-    print_paragraph(console, _plain(_where(case, cases), symbols), indent=INDENT)
+    if case.batch_size is not None:
+        print_paragraph(console, _plain(_where(case, cases), symbols), indent=INDENT)
     print_paragraph(console, Text(_difference(case, symbols, token_texts)), indent=INDENT)
     for line in token_diff(case, symbols, token_texts=token_texts, width=width):
         console.print(Text(" " * INDENT) + line, soft_wrap=True)
+    for sentence in (*_displacement(displacement), *(_symptom(found) for found in case.symptoms), *_rouge(case)):
+        print_paragraph(console, _plain(sentence, symbols), indent=INDENT)
     for finding in case.findings:
         print_paragraph(console, _plain(_explanation(finding, case), symbols), indent=INDENT)
 
@@ -76,7 +89,7 @@ def _plain(text: str, symbols: Symbols) -> Text:
 
 
 def _is_in(case: CaseResult, arm: ArmSummary) -> bool:
-    return (case.decoder, case.batch_size, case.draft_tokens) == (arm.decoder, arm.batch_size, arm.draft_tokens)
+    return arm_key(case) == arm_key(arm)
 
 
 def _severity(case: CaseResult) -> tuple[int, ...]:
@@ -94,17 +107,17 @@ def _heading(case: CaseResult, symbols: Symbols) -> Text:
     if case.sync is Sync.VIOLATED:
         checks = " and ".join(dict.fromkeys(finding.check.value for finding in case.findings))
         outcome = f"{outcome}, {checks or 'a check'} {case.sync.value}"
-    arm = _plain(f"{case.decoder}, batch {case.batch_size}, prompt {case.prompt_id}: ", symbols)
+    batch = "" if case.batch_size is None else f", batch {case.batch_size}"
+    arm = _plain(f"{case.decoder}{batch}, prompt {case.prompt_id}: ", symbols)
     return Text(f"{symbols.failed} ", style="red") + arm + Text(outcome, style="red")
 
 
 def _where(case: CaseResult, cases: Sequence[CaseResult]) -> str:
-    call = (case.decoder, case.batch_size, case.draft_tokens, case.unit, case.call)
+    call = (arm_key(case), case.unit, case.call)
     neighbours = [
         other.prompt_id
         for other in cases
-        if (other.decoder, other.batch_size, other.draft_tokens, other.unit, other.call) == call
-        and other.case_id != case.case_id
+        if (arm_key(other), other.unit, other.call) == call and other.case_id != case.case_id
     ]
     place = f"case {case.case_id}, unit {case.unit}, call {case.call}"
     if not neighbours:
@@ -117,10 +130,24 @@ def _where(case: CaseResult, cases: Sequence[CaseResult]) -> str:
 def _difference(case: CaseResult, symbols: Symbols, token_texts: Mapping[int, str] | None) -> str:
     """Say in one sentence, safe to print, how the output compares with the reference."""
     if case.first_divergence is None:
+        if case.compared is Compared.TEXT and case.verdict is Verdict.DIVERGED:
+            return _text_difference(case.reference_text or "", case.output_text or "", symbols)
         if case.verdict is Verdict.IDENTICAL:
             return "the output equals the reference all the same: exact match cannot see this"
         return "there is no output to compare"
     return _divergence(case.first_divergence, case, symbols, token_texts)
+
+
+def _text_difference(expected: str, actual: str, symbols: Symbols) -> str:
+    place = shared_length(expected, actual)
+    shown = [
+        shorten(visible(text[place:], ascii_only=symbols.is_ascii), TEXT_CELLS, ellipsis=symbols.ellipsis)
+        for text in (expected, actual)
+    ]
+    return (
+        f"compared as text: parts from the reference at character {place} of the output:"
+        f" expected '{shown[0]}', got '{shown[1]}'"
+    )
 
 
 def _divergence(
@@ -135,6 +162,28 @@ def _divergence(
     expected = token_name(divergence.expected, symbols, token_texts)
     actual = token_name(divergence.actual, symbols, token_texts)
     return f"parts from the reference {place}: expected {expected}, got {actual}"
+
+
+def _displacement(displacement: Displacement | None) -> tuple[str, ...]:
+    if displacement is None:
+        return ()
+    how = "permuted" if displacement.is_permuted else "another prompt's"
+    return (f"{how}: the output is the reference's for prompt {displacement.owner}",)
+
+
+def _symptom(found: SymptomFinding) -> str:
+    """Name a symptom: `repetition from token 6 on: one token 9 times in a row: ' not' (the reference has 4)`."""
+    is_whole = found.onset is None or found.symptom in {Symptom.EMPTY, Symptom.TRUNCATION}
+    place = "" if is_whole else f" from token {found.onset} on"
+    excused = f" (the reference has {found.reference_extent})" if 0 < found.reference_extent < found.extent else ""
+    return f"{found.symptom.value}{place}: {found.what}{excused}"
+
+
+def _rouge(case: CaseResult) -> tuple[str, ...]:
+    """Return the score that lets a failure pass, rounded down; nothing where ROUGE-L sees it, or may not be applied."""
+    if case.verdict is not Verdict.DIVERGED or case.rouge_l is None or case.rouge_l <= ROUGE_BLIND_ABOVE:
+        return ()
+    return (f"ROUGE-L scores it {floor(100 * case.rouge_l) / 100:.2f}",)
 
 
 def _explanation(finding: Finding, case: CaseResult) -> str:

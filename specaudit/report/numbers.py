@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,6 +27,18 @@ def percent_at_most(bound: float) -> str:
 def interval(value: Share) -> str:
     """Return the interval of a share: `80.6-100 %`."""
     return f"{percent(value.low)}-{percent(value.high)} %"
+
+
+def rate_interval(value: Share) -> str:
+    """Return the interval of a share that may be tiny, two figures at least: `0.0021-0.017 %`."""
+    return f"{_figures(value.low)}-{_figures(value.high)} %"
+
+
+def _figures(rate: float) -> str:
+    if rate in {0.0, 1.0}:
+        return percent(rate)
+    shown = min(100 * rate, 99.9)
+    return f"{shown:.{max(1, 1 - floor(log10(shown)))}f}"
 
 
 def share_lines(value: Share | None) -> str:

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from specaudit.core.events import CallFinished, ReferenceDecoded, RunStarted, UnitFinished, UnitStarted
-from specaudit.core.records import UNIT_BATCHES, Arm
+from specaudit.core.records import UNIT_BATCHES
+from specaudit.core.stored_run import arm_of
 from specaudit.core.vocabulary import Sync, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from specaudit.core.events import Event
-    from specaudit.core.records import CaseResult
+    from specaudit.core.records import Arm, CaseResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +23,7 @@ class Stage:
     """A moment of a run."""
 
     name: str
-    """What is running: `reference`, or the decoder, its batch size and, where there are several, its draft length."""
+    """What is running: `reference`, or decoder and batch size and, where there are several, draft length and seed."""
 
     noun: str
     """What is counted: `prompts` or `cases`."""
@@ -52,7 +53,7 @@ class StageTracker:
         self.planned_cases = 0
         """Cases of the whole run, or 0 before it has started."""
         self._prompts = 0
-        self._names_draft_tokens = False
+        self._names_draft_tokens = self._names_seed = False
         self._cached = 0
         self._arm: Arm | None = None
         self._judged = 0  # in finished units of the whole run
@@ -72,6 +73,7 @@ class StageTracker:
                 self.planned_cases = event.planned_cases
                 self._prompts = len(event.prompt_ids)
                 self._names_draft_tokens = len(event.plan.draft_tokens) > 1
+                self._names_seed = len(event.plan.seeds) > 1
                 return None
             case ReferenceDecoded():
                 self._cached += event.cached
@@ -100,9 +102,7 @@ class StageTracker:
         self._present = 0
 
     def _judge(self, event: UnitFinished) -> None:
-        timing = event.timing
-        arm = Arm(decoder=timing.decoder, batch_size=timing.batch_size, draft_tokens=timing.draft_tokens)
-        self._enter(arm, timing.unit)
+        self._enter(arm_of(event.timing), event.timing.unit)
         self._before += len(event.results)
         self._judged += len(event.results)
         self._counts.update(_bad_outcomes(event.results))
@@ -110,9 +110,13 @@ class StageTracker:
     def _arm_stage(self) -> Stage | None:
         if self._arm is None:
             return None
-        draft_tokens = f" K {self._arm.draft_tokens}" if self._names_draft_tokens else ""
+        name = f"{self._arm.decoder} batch {self._arm.batch_size}"
+        if self._names_draft_tokens and self._arm.draft_tokens is not None:
+            name += f" K {self._arm.draft_tokens}"
+        if self._names_seed and self._arm.seed is not None:
+            name += f" seed {self._arm.seed}"
         return Stage(
-            name=f"{self._arm.decoder} batch {self._arm.batch_size}{draft_tokens}",
+            name=name,
             noun="cases",
             done=self._before + self._present,
             total=self._prompts,

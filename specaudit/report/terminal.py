@@ -14,7 +14,9 @@ from rich.text import Text
 from specaudit.core.shares import upper_bound_of_zero
 from specaudit.core.summary import is_failing
 from specaudit.core.vocabulary import RunVerdict
+from specaudit.report.arm_notes import arm_name, print_arm_notes
 from specaudit.report.arm_table import TABLE_WIDTH, arm_table
+from specaudit.report.category_table import print_category_table
 from specaudit.report.failures import INDENT, print_failure, worst_failures
 from specaudit.report.numbers import counted, parameters, percent_at_most
 from specaudit.report.paragraph import print_paragraph, print_table
@@ -27,12 +29,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from specaudit.core.gate import Decision
-    from specaudit.core.records import AuditPlan, CaseResult, ModelRecord
+    from specaudit.core.records import AuditPlan, CaseResult, LeftOut, ModelRecord
     from specaudit.core.summary import ArmSummary, ReasonCount, RunModels
     from specaudit.report.symbols import Symbols
 
 DEFAULT_DETAILS = 3
 """Failing cases shown in full."""
+
+MOST_REASONS = 6
+"""Reasons shown of those for which cases were not observed or not measured, the most frequent first."""
 
 REASON_CELLS = 300
 """Most terminal cells of one reason or error message."""
@@ -49,23 +54,41 @@ def print_report(
     details: int = DEFAULT_DETAILS,
     run_directory: str | None = None,
     token_texts: Mapping[int, str] | None = None,
+    left_out: Sequence[LeftOut] = (),
 ) -> None:
     """Print a report to `console`, at most `details` failing cases in full, the verdict as its last line.
 
     `token_texts` maps token ids to their text, leading space included (`shown_token_ids` says which ids matter).
-    Without it, as for a stored run, diffs show ids, and the outputs' texts around the first difference.
+    Without it, as for a stored run, diffs show ids, and the outputs' texts around the first difference. `left_out` is what
+    was asked for and not run.
     """
     symbols = symbols_for(console)
-    _print_models(console, plan, models, cases, symbols)
-    if summaries:
-        console.print()
-        print_table(console, arm_table(summaries, symbols), least_width=TABLE_WIDTH)
-        console.print(Text("below a share: its 95 % interval; RECT, POS: cases with a violation", style="dim"))
-    _print_failures(console, summaries, cases, symbols, details, run_directory, token_texts)
-    _print_reasons(console, summaries, symbols)
+    _print_models(console, plan, models, cases, left_out, symbols)
+    _print_outcome(console, summaries, cases, symbols, details, run_directory, token_texts)
     console.print()
     if run_directory is not None:
         console.print(_plain(f"run directory: {run_directory}", symbols), soft_wrap=True)
+    _print_bound(console, summaries, decision, symbols)
+    verdict = visible(verdict_line(decision), ascii_only=symbols.is_ascii)
+    console.print(Text(verdict, style="bold"), soft_wrap=True)
+
+
+def print_replay(
+    console: Console,
+    sides: Mapping[str, str],
+    summaries: Sequence[ArmSummary],
+    cases: Sequence[CaseResult],
+    decision: Decision,
+    *,
+    details: int = DEFAULT_DETAILS,
+) -> None:
+    """Print the comparison of recordings as `print_report` prints a run; `sides` says under each label what was read."""
+    symbols = symbols_for(console)
+    label_cells = max(map(len, sides)) + 2
+    for label, value in sides.items():
+        print_paragraph(console, _plain(value, symbols), label=label.ljust(label_cells))
+    _print_outcome(console, summaries, cases, symbols, details, None, None)
+    console.print()
     _print_bound(console, summaries, decision, symbols)
     verdict = visible(verdict_line(decision), ascii_only=symbols.is_ascii)
     console.print(Text(verdict, style="bold"), soft_wrap=True)
@@ -81,7 +104,12 @@ def _plain(text: str, symbols: Symbols) -> Text:
 
 
 def _print_models(
-    console: Console, plan: AuditPlan, models: RunModels, cases: Sequence[CaseResult], symbols: Symbols
+    console: Console,
+    plan: AuditPlan,
+    models: RunModels,
+    cases: Sequence[CaseResult],
+    left_out: Sequence[LeftOut],
+    symbols: Symbols,
 ) -> None:
     eos = ", ".join(map(str, models.target.eos_token_ids)) or "ignored"
     prompts = counted(len({case.prompt_id for case in cases}), "prompt")
@@ -91,6 +119,9 @@ def _print_models(
     rows += [("prompts", f"{plan.prompts}: {prompts}, at most {tokens} each, end of sequence {eos}")]
     if models.target.ignored_settings:
         rows += [("left out", f"{', '.join(models.target.ignored_settings)} (generation config; greedy ignores it)")]
+    if models.target.applied_settings:
+        rows += [("applied", f"{', '.join(models.target.applied_settings)} (generation config)")]
+    rows += [("not run", f"{one.decoder} at batch {one.batch_size}: {one.reason}") for one in left_out]
     for label, value in rows:
         print_paragraph(console, _plain(value, symbols), label=f"{label:<9}")
 
@@ -100,6 +131,26 @@ def _model(model: ModelRecord) -> str:
         return f"{model.source}: {model.architecture}"
     size = f"{parameters(model.parameters)} parameters"
     return f"{model.source}: {model.architecture}, {size}, {model.dtype} on {model.device}, attention {model.attn}"
+
+
+def _print_outcome(
+    console: Console,
+    summaries: Sequence[ArmSummary],
+    cases: Sequence[CaseResult],
+    symbols: Symbols,
+    details: int,
+    run_directory: str | None,
+    token_texts: Mapping[int, str] | None,
+) -> None:
+    """Print what lies between the heading and the last lines: table, failures, what was not seen or measured."""
+    if summaries:
+        console.print()
+        print_table(console, arm_table(summaries, symbols), least_width=TABLE_WIDTH)
+        console.print(Text("below a share: its 95 % interval; RECT, POS: cases with a violation", style="dim"))
+    print_category_table(console, summaries, symbols)
+    print_arm_notes(console, summaries, symbols)
+    _print_failures(console, summaries, cases, symbols, details, run_directory, token_texts)
+    _print_reasons(console, summaries, symbols)
 
 
 def _print_failures(
@@ -112,9 +163,10 @@ def _print_failures(
     token_texts: Mapping[int, str] | None,
 ) -> None:
     shown = worst_failures(summaries, cases, details)
+    displaced = {case_id: one for summary in summaries for case_id, one in summary.displacements.items()}
     for case in shown:
         console.print()
-        print_failure(console, case, cases, symbols, token_texts=token_texts)
+        print_failure(console, case, cases, symbols, token_texts=token_texts, displacement=displaced.get(case.case_id))
     left = sum(is_failing(case) for case in cases) - len(shown)
     if left:
         place = "" if run_directory is None else "; report.json in the run directory lists them"
@@ -133,9 +185,13 @@ def _print_reasons(console: Console, summaries: Sequence[ArmSummary], symbols: S
             continue
         console.print()
         console.print(Text(heading, style="yellow"))
-        for reason, count in reasons.items():
+        for reason, count in list(reasons.items())[:MOST_REASONS]:
             shown = shorten(visible(reason, ascii_only=symbols.is_ascii), REASON_CELLS, ellipsis=symbols.ellipsis)
             print_paragraph(console, Text(f"{counted(count, 'case')}: {shown}"), indent=INDENT)
+        rest = list(reasons.values())[MOST_REASONS:]
+        if rest:
+            more = f"{counted(sum(rest), 'case')} for {counted(len(rest), 'further reason')}, not shown"
+            print_paragraph(console, Text(more), indent=INDENT)
 
 
 def _grouped(groups: Iterable[tuple[ReasonCount, ...]]) -> dict[str, int]:
@@ -158,10 +214,13 @@ def _print_bound(console: Console, summaries: Sequence[ArmSummary], decision: De
     weakest = min(summaries, key=lambda summary: (summary.prompts, summary.calls))
     failure = "diverged" if decision.verdict is RunVerdict.EQUAL_OUTPUTS else "failed"
     by_prompt = percent_at_most(upper_bound_of_zero(weakest.prompts))
-    by_batch = percent_at_most(upper_bound_of_zero(weakest.calls))
+    if weakest.batch_size is None:
+        by_batch = "by batch not known, as nothing says what ran together"
+    else:
+        bound = percent_at_most(upper_bound_of_zero(weakest.calls))
+        by_batch = f"{bound} % by batch ({counted(weakest.calls, 'batch', 'batches')})"
     line = (
-        f"0 of {weakest.prompts} {failure}: below {by_prompt} % by prompt,"
-        f" {by_batch} % by batch ({counted(weakest.calls, 'batch', 'batches')});"
-        f" 95 % confidence, {weakest.decoder} at batch {weakest.batch_size}"
+        f"0 of {weakest.prompts} {failure}: below {by_prompt} % by prompt, {by_batch};"
+        f" 95 % confidence, {arm_name(weakest, joint=' at')}"
     )
     print_paragraph(console, _plain(line, symbols))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from rich.text import Text
 
+from specaudit.core.comparison import shared_length
 from specaudit.report.visible_text import shorten, shorten_start, visible
 
 if TYPE_CHECKING:
@@ -54,7 +55,9 @@ def token_diff(
     lines = _token_lines(case, case.first_divergence, symbols, token_texts or {}, width)
     if _knows_all_texts(case, case.first_divergence, token_texts or {}):
         return lines
-    return (*lines, *_text_lines(case.reference_text, case.output_text or "", symbols, width))
+    if case.reference_text is None or case.output_text is None:  # recordings may have ids alone
+        return lines
+    return (*lines, *_text_lines(case.reference_text, case.output_text, symbols, width))
 
 
 def token_name(token_id: int | None, symbols: Symbols, token_texts: Mapping[int, str] | None) -> str:
@@ -141,8 +144,7 @@ def _text_lines(reference: str, candidate: str, symbols: Symbols, width: int) ->
     labels = ("reference text  ", "candidate text  ")
     if reference == candidate:
         return (Text("the texts are equal; only the ids differ"),)
-    pairs = enumerate(zip(reference, candidate, strict=False))
-    shared = next((place for place, (one, other) in pairs if one != other), min(len(reference), len(candidate)))
+    shared = shared_length(reference, candidate)
     room = width - cell_len(labels[0])
     before = shorten_start(_shown(reference[:shared], symbols), room // 2, ellipsis=symbols.ellipsis)
     room -= cell_len(before)

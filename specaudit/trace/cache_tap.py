@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class WriteListener(Protocol):
     """Called with the keys and values that a layer stores."""
 
-    def __call__(self, layer: int, keys: Tensor, values: Tensor) -> None:
+    def __call__(self, cache: Cache, layer: int, keys: Tensor, values: Tensor) -> None:
         """`keys` and `values` are [B, heads, q, width]."""
         ...
 
@@ -34,7 +34,7 @@ def cache_writes_tapped(listener: WriteListener) -> Iterator[None]:
         ) -> Any:
             nonlocal depth
             if depth == 0:
-                listener(layer_idx, key_states, value_states)
+                listener(self, layer_idx, key_states, value_states)
             depth += 1
             try:
                 return original(self, key_states, value_states, layer_idx, *arguments, **options)

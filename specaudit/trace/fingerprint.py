@@ -2,8 +2,8 @@
 
 Moving, gathering or cropping a cache copies bits, so a slot keeps its fingerprint wherever it goes. The hash is
 multilinear over the 64-bit words of a slot, each folded first: without the fold, words times odd weights collide whenever
-two sign bits flip. Two different contents share a fingerprint with probability of about 2**-64 for weights that were not
-chosen by an adversary.
+two sign bits flip. For weights that were not chosen by an adversary, two contents that differ throughout share a
+fingerprint with probability of about 2**-64, and two that differ in a few high bits alone of at most 2**-31.
 """
 
 from __future__ import annotations
@@ -36,6 +36,17 @@ def slot_fingerprints(states: Tensor, *, seed: int) -> Tensor:
     heads, width = words.shape[1], words.shape[3]
     weights = _weights(heads * width, 0, seed, words.device).view(heads, 1, width)
     return (words * weights).sum(3).sum(1)
+
+
+def state_fingerprints(keys: Tensor, values: Tensor, *, layer: int, seed: int) -> Tensor:
+    """Return the fingerprints of a layer's keys and values, int64 [2, B, n], ready to be added to each other's."""
+    with torch.no_grad():
+        return torch.stack(
+            [
+                combine(slot_fingerprints(keys, seed=seed), stream=2 * layer, seed=seed),
+                combine(slot_fingerprints(values, seed=seed), stream=2 * layer + 1, seed=seed),
+            ]
+        )
 
 
 def combine(fingerprints: Tensor, *, stream: int, seed: int) -> Tensor:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
 
 UNKNOWN = -1
@@ -76,6 +78,15 @@ class Step:
 
     top_logits: np.ndarray | None
     """Their logits, float64 [B, q, 2]; NaN where logits were not computed."""
+
+    tied_ids: Mapping[tuple[int, int], tuple[int, ...]]
+    """Every token that attains the maximum, by row and query, where there is more than one."""
+
+    cache: int | None
+    """Number of the cache written to, in order of first use in the trace, or None where none was."""
+
+    is_complete: bool
+    """Whether every attention layer ran; a draft of the target's own first layers runs fewer and is no target step."""
 
     obstacles: tuple[str, ...]
     """What should have been seen in this step and was not; empty when it was observed."""

@@ -49,6 +49,12 @@ ALLOWED = {
     "batch": Row("core", "torch transformers"),
     "isolation": Row("", "torch transformers"),
     "outputs": Row("", "torch"),
+    "threads": Row("models", "torch"),
+    # what knows outputs alone: no model, no decoder
+    "call_timeout": Row("core"),
+    "output_comparison": Row("core"),
+    "text": Row("core", "rouge_score"),
+    "engines": Row("core text"),
     # what watches a model knows no decoder and no check; checks know what was watched and nothing else
     "trace": Row("core", "torch transformers numpy"),
     "checks": Row("core trace", "numpy"),
@@ -56,8 +62,17 @@ ALLOWED = {
     # decoders know no trace and no check
     "decoders": Row("core batch models", "torch transformers"),
     "reference": Row("core cache_folder decoders models", "torch transformers"),
-    # what brings them together
-    "runner": Row("core prompts models decoders trace checks isolation outputs settings reference", "torch"),
+    "second_turns": Row("core models prompts reference"),
+    "planning": Row("core decoders models"),
+    "draft_supply": Row("core decoders models"),
+    # what brings them together; it neither reports nor knows the command line
+    "runner": Row(
+        "core prompts models decoders trace checks text isolation outputs settings reference"
+        " second_turns planning draft_supply output_comparison call_timeout threads",
+        "torch",
+    ),
+    "diagnosis": Row(),
+    "doctor": Row("core batch prompts models decoders diagnosis planning runner settings threads trace", "torch"),
     "cli": Row(EVERYTHING, "typer rich"),
     "__main__": Row("cli"),
 }
@@ -113,10 +128,12 @@ def _may_start_with(module: str) -> bool:
 
 
 def test_every_import_is_allowed() -> None:
-    assert broken_arrows(IMPORTS) == []
+    found = broken_arrows(found for found in IMPORTS if found.importer_part in ALLOWED)
+    assert not found, "\n".join(found)
 
 
-def test_the_table_has_no_row_too_many() -> None:
+def test_every_part_has_a_row() -> None:
+    """A new subpackage or file directly under specaudit needs a row in the table above: what may it know?"""
     assert set(ALLOWED) == {part_of(module) for module in FILES}
 
 
@@ -130,15 +147,15 @@ def test_listing_decoders_imports_the_registry_alone() -> None:
     assert reached == {"specaudit", "specaudit.decoders", "specaudit.decoders.registry"}
 
 
-def test_cache_classes_are_known_to_batch_and_to_the_tap_alone() -> None:
+def test_cache_classes_are_known_to_batch_and_trace_alone() -> None:
     knowing = {
-        module
+        part_of(module)
         for module, path in FILES.items()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("transformers")
         if any(alias.name.endswith("Cache") for alias in node.names)
     }
-    assert knowing == {"specaudit.batch.cache", "specaudit.trace.cache_tap"}
+    assert knowing == {"batch", "trace"}
 
 
 def test_file_names_say_what_is_inside() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING
 
 import pytest
@@ -48,14 +49,22 @@ BAD = {
     "out-not-empty": ["run", "--out", "folder-with-file"],
     "out-below-a-file": ["run", "--out", "bad.jsonl/run"],
     "json-below-a-file": ["run", "--json", "bad.jsonl/report.json"],
+    "bad-table-row": ["run", "--prompts", "torn.csv"],
+    "unknown-category": ["run", "--category", "chat,prse"],
+    "sample-and-limit": ["run", "--sample", "4", "--limit", "4"],
+    "standard-input-empty": ["run", "--prompts", "-"],
+    "no-second-turns": ["run", "--prompts", "specbench:once.jsonl", "--turn", "2"],
     "unknown-option": ["run", "--dcoder", "eqspec"],
     "unknown-command": ["rnu"],
 }
 
 
 @pytest.fixture
-def workshop(in_folder: Path) -> Path:
-    """Return a folder with files that are wrong in one way each."""
+def workshop(in_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder with files that are wrong in one way each; nothing is piped in."""
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
+    (in_folder / "torn.csv").write_text('id,prompt\na,"one\ntwo"\nb\n')
+    (in_folder / "once.jsonl").write_text('{"question_id": 1, "category": "qa", "turns": ["one?"]}\n')
     (in_folder / "bad.jsonl").write_text('{"prompt": "one"}\n{"prompt": "two"\n')
     (in_folder / "other.jsonl").write_text('{"question": "one?", "answer": "1"}\n')
     (in_folder / "twice.jsonl").write_text('{"id": "a", "prompt": "one"}\n{"id": "a", "prompt": "two"}\n')

@@ -154,7 +154,7 @@ REFUSED = {
     "resume-nothing": (("--resume", "nowhere"), "is not a run directory"),
     "from-nothing": (("--from", "nowhere"), "is not a run directory"),
     "case-without-run": (("--case", "x"), "--case needs the run"),
-    "unknown-case": (("--from", "whole", "--case", "bsp/b2/k4/fibonaci"), "has no case"),
+    "unknown-case": (("--from", "whole", "--case", "bsp/b2/k4/s0/fibonaci"), "has no case"),
     "case-recomposed": (("--from", "whole", "--case", "x", "--batch-size", "8"), "would put other prompts"),
 }
 

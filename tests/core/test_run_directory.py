@@ -15,7 +15,7 @@ from tests.core.cases import made_case
 if TYPE_CHECKING:
     from pathlib import Path
 
-TIMING = UnitTiming(decoder="eqspec", batch_size=4, draft_tokens=4, unit=0, seconds=1.5, generated_tokens=4)
+TIMING = UnitTiming(decoder="eqspec", batch_size=4, draft_tokens=4, seed=0, unit=0, seconds=1.5, generated_tokens=4)
 CASES = [
     made_case(prompt_id="a"),
     made_case(prompt_id="b", output=(5,), sync=Sync.VIOLATED, output_text="a lone surrogate \ud800 and \x1b[31m"),

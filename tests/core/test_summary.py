@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 
 from specaudit.core.gate import decide
+from specaudit.core.report_document import report_document
 from specaudit.core.shares import share
-from specaudit.core.summary import ReasonCount, first_violation, report_document, summarise
-from specaudit.core.vocabulary import Check, RunVerdict, Sync, Verdict
+from specaudit.core.summary import ReasonCount, first_violation, summarise
+from specaudit.core.vocabulary import Check, RunVerdict, Symptom, Sync, Verdict
 from tests.report.sample_runs import (
     DIVERGED_IDS,
     MODELS,
@@ -20,6 +21,7 @@ from tests.report.sample_runs import (
     case,
     clean_cases,
     clean_run,
+    corrupted_run,
     failing_run,
     finding,
     hostile_run,
@@ -132,7 +134,63 @@ def test_two_prompts_of_the_same_ids_are_one_trial() -> None:
     assert (summary.cases, summary.prompts) == (2, 1)
 
 
-@pytest.mark.parametrize("build", [clean_run, failing_run, unmeasured_run, unobserved_run, hostile_run])
+def test_what_a_reader_sees_is_counted_by_arm() -> None:
+    run = corrupted_run()
+    bsp, dsd = summarise(run.cases, run.timings)
+    assert {symptom.value: count for symptom, count in bsp.symptoms.items()} == {
+        "repetition": 2, "symbols": 0, "truncation": 1, "empty": 0, "leak": 1, "prompt-echo": 0,
+    }  # fmt: skip
+    assert dsd.symptoms[Symptom.REPETITION] == 8
+    assert {one.owner for one in bsp.displacements.values() if one.is_permuted} == {"chat-08", "chat-11"}
+    assert bsp.hazard == share(
+        6, sum(one.first_divergence.position + 1 if one.first_divergence else 17 for one in run.cases[:32])
+    )
+    assert bsp.rouge_blind == share(1, 6)
+    assert bsp.rouge_not_scored == 0
+    assert bsp.compared_as_text == 0
+
+
+def test_categories_keep_their_order_and_prompts_without_one() -> None:
+    run = corrupted_run()
+    bsp, dsd = summarise(run.cases, run.timings)
+    assert [(one.category, one.cases, one.exact_match) for one in dsd.categories] == [
+        ("writing", 8, share(7, 8)),
+        ("math", 8, share(0, 8)),
+        ("translation", 8, share(6, 8)),
+        (None, 8, share(7, 8)),
+    ]
+    assert [one.category for one in bsp.categories] == ["writing", "math", "translation", None]
+    assert summarise(clean_run().cases, [])[0].categories == ()
+    unmeasured = [replace(one, category="math") for one in unmeasured_run().cases]
+    assert [(one.cases, one.exact_match) for one in summarise(unmeasured, [])[1].categories] == [(16, None)]
+
+
+def test_interval_by_batch_needs_batches() -> None:
+    of = arm("eqspec", 4)
+    cases = [
+        case(of, number, output_ids=DIVERGED_IDS if number in {0, 1, 2, 3, 9} else REFERENCE_IDS)
+        for number in range(100)
+    ]
+    (summary,) = summarise(cases, [])
+    assert (summary.calls, summary.exact_match) == (25, share(95, 100))
+    assert summary.exact_match_by_call is not None
+    assert summary.exact_match_by_call.low < share(95, 100).low
+    assert summarise(cases[:80], [])[0].exact_match_by_call is None  # 20 batches
+    (alone,) = summarise([replace(one, batch_size=1, unit=number) for number, one in enumerate(cases)], [])
+    assert alone.exact_match_by_call is None
+
+
+def test_what_rouge_cannot_score_is_no_blind_spot() -> None:
+    of = arm("eqspec", 1)
+    silent = replace(case(of, 0, output_ids=DIVERGED_IDS), rouge_l=None)
+    passing = replace(case(of, 1, output_ids=DIVERGED_IDS), rouge_l=0.95)
+    caught = replace(case(of, 2, output_ids=DIVERGED_IDS), rouge_l=0.9)
+    (summary,) = summarise([silent, passing, caught, case(of, 3)], [])
+    assert (summary.rouge_blind, summary.rouge_not_scored) == (share(1, 2), 1)
+    assert summarise([silent], [])[0].rouge_blind is None
+
+
+@pytest.mark.parametrize("build", [clean_run, corrupted_run, failing_run, unmeasured_run, unobserved_run, hostile_run])
 def test_report_document_is_plain_json(build) -> None:
     run: SampleRun = build()
     document = report_document(
@@ -152,11 +210,11 @@ def test_report_document_names_what_to_look_at() -> None:
     assert document["schema_version"] == 1
     assert (document["verdict"], document["exit_code"]) == ("failed", 1)
     assert document["failing_case_ids"] == [
-        "eqspec/b4/k4/chat-06",
-        "bsp/b4/k4/chat-01",
-        "bsp/b4/k4/chat-02",
-        "bsp/b4/k4/chat-09",
-        "bsp/b4/k4/chat-12",
+        "eqspec/b4/k4/s0/chat-06",
+        "bsp/b4/k4/s0/chat-01",
+        "bsp/b4/k4/s0/chat-02",
+        "bsp/b4/k4/s0/chat-09",
+        "bsp/b4/k4/s0/chat-12",
     ]
     assert document["unmeasured_case_ids"] == []
     assert document["totals"]["planned_cases"] == 50
@@ -164,7 +222,7 @@ def test_report_document_names_what_to_look_at() -> None:
     assert document["totals"]["latent"] == 1
     assert document["models"] is None
     assert document["arms"][2]["exact_match"]["count"] == 12
-    assert document["arms"][2]["first_violation"]["case_id"] == "bsp/b4/k4/chat-01"
+    assert document["arms"][2]["first_violation"]["case_id"] == "bsp/b4/k4/s0/chat-01"
 
 
 def test_report_document_leaves_null_where_nothing_was_measured() -> None:

@@ -14,6 +14,9 @@ from specaudit.prompts import load_prompts
 if TYPE_CHECKING:
     from pathlib import Path
 
+CHAT = [{"role": "user", "content": "Hello"}]
+"""The shortest chat."""
+
 SPECBENCH = [
     {"question_id": 81, "category": "writing", "turns": ["Write.", "Rewrite."]},
     {"question_id": 82, "category": "writing", "turns": ["Draft."]},
@@ -100,7 +103,7 @@ def test_a_named_field_overrules_the_look_of_specbench(tmp_path: Path) -> None:
         ("{", "not JSON"),
         ("[" * 100_000, "not usable JSON"),
         ("[1]", "not a JSON object but [1]"),
-        ('{"txt": "a", "n": 1}', "no field 'prompt' or 'text' or 'messages'; fields found: txt, n"),
+        ('{"txt": "a", "n": 1}', "no field 'prompt' or 'text' or 'messages' or 'conversations'; fields found: txt, n"),
         ('{"text": ""}', "'text' is empty"),
         ('{"messages": []}', "'messages' is empty"),
         ('{"text": null}', "neither a text nor a chat: null"),
@@ -112,6 +115,10 @@ def test_a_named_field_overrules_the_look_of_specbench(tmp_path: Path) -> None:
         ('{"id": 1.5, "text": "a"}', "'id' is 1.5"),
         ('{"id": true, "text": "a"}', "'id' is true"),
         ('{"id": " ", "text": "a"}', "cannot name a prompt"),
+        ('{"category": ["a"], "text": "a"}', "cannot name a category"),
+        ('{"messages": [{"role": "assistant", "content": "a"}]}', "no turn to answer"),
+        ('{"conversations": [{"from": "humn", "value": "a"}]}', "unknown role 'humn'"),
+        ('{"conversations": [{"from": "human", "content": "a"}]}', "turn 1"),
         ('{"id": "same", "text": "a"}', "'same' is already taken by"),
     ],
 )
@@ -132,7 +139,7 @@ def test_a_missing_field_names_the_nearest_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"\n \r\n", b"\xef\xbb\xbf"])
-@pytest.mark.parametrize("name", ["set.txt", "set.jsonl"])
+@pytest.mark.parametrize("name", ["set.txt", "set.jsonl", "set.json", "set.csv", "set.tsv"])
 def test_an_empty_file_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
     with pytest.raises(InputError, match="empty"):
         load_prompts(_write(tmp_path, name, content))
@@ -145,7 +152,7 @@ def test_bytes_that_are_not_utf8_are_located(tmp_path: Path) -> None:
     assert caught.value.where == f"{path}:3"
 
 
-@pytest.mark.parametrize("spec", ["missing.txt", "specbench:missing.jsonl", "notes.md", "bundle", ""])
+@pytest.mark.parametrize("spec", ["missing.txt", "missing.csv", "specbench:missing.jsonl", "notes.md", "bundle", ""])
 def test_what_cannot_be_read_has_a_way_out(tmp_path: Path, spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError) as caught:
@@ -170,8 +177,17 @@ def test_a_bad_specbench_line_is_named(tmp_path: Path, record: dict[str, Any], p
     assert caught.value.where == f"{path}:2"
 
 
-@pytest.mark.parametrize("spec", [None, "bundled", "some.txt", "specbench:some.jsonl"])
-def test_a_field_goes_with_jsonl_only(spec: str | None) -> None:
+@pytest.mark.parametrize("spec", [None, "bundled", "bundled:96", "some.txt", "specbench:some.jsonl"])
+def test_texts_and_specbench_have_no_field_to_choose(spec: str | None, in_folder: Path) -> None:
+    _write(in_folder, "some.txt", "one")
     with pytest.raises(UsageError) as caught:
         load_prompts(spec, field="text")
     assert caught.value.where == "--field"
+
+
+@pytest.mark.parametrize("ending", ["txt", "jsonl", "json", "csv"])
+def test_files_other_than_specbench_have_no_second_turns(in_folder: Path, ending: str) -> None:
+    contents = {"txt": "one", "jsonl": '{"text": "one"}', "json": '["one"]', "csv": "text\none"}
+    with pytest.raises(UsageError, match="no second turns") as caught:
+        load_prompts(_write(in_folder, f"set.{ending}", contents[ending]), turn=2)
+    assert "specbench:FILE" in (caught.value.way_out or "")

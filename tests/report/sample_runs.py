@@ -10,6 +10,8 @@ from specaudit.core.comparison import first_divergence, partial_match
 from specaudit.core.records import Arm, AuditPlan, CaseResult, Finding, ModelRecord, UnitTiming, case_id
 from specaudit.core.summary import RunModels
 from specaudit.core.vocabulary import Check, Sync, Verdict
+from specaudit.text.description import described
+from specaudit.text.output_pair import Vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +54,7 @@ PLAN = AuditPlan(
     trust_remote_code=False,
     allow_pickle=False,
     eos_token_ids=None,
-    seed=0,
+    seeds=(0,),
     threads=None,
 )
 
@@ -84,9 +86,11 @@ def text_of(ids: Sequence[int], texts: dict[int, str] = TEXTS) -> str:
     return "".join(texts.get(token, f"<{token}>") for token in ids)
 
 
-def arm(decoder: str, batch_size: int, draft_tokens: int = 4) -> Arm:
-    """Return an arm."""
-    return Arm(decoder=decoder, batch_size=batch_size, draft_tokens=draft_tokens)
+def arm(decoder: str, batch_size: int, draft_tokens: int = 4, seed: int = 0) -> Arm:
+    """Return an arm, of a decoder that speculates unless it is `greedy-batch`."""
+    if decoder == "greedy-batch":
+        return Arm(decoder=decoder, batch_size=batch_size, draft_tokens=None, seed=None)
+    return Arm(decoder=decoder, batch_size=batch_size, draft_tokens=draft_tokens, seed=seed)
 
 
 def case(
@@ -100,23 +104,25 @@ def case(
     error: str | None = None,
     texts: dict[int, str] = TEXTS,
     prompt_id: str | None = None,
+    category: str | None = None,
 ) -> CaseResult:
-    """Return the case of prompt `number` in an arm, judged as the runner would judge it."""
+    """Return the case of prompt `number` in an arm, judged and described as the runner would do it."""
     prompt_id = prompt_id or f"chat-{number:02}"
     drafts = of.decoder != "greedy-batch" and output_ids is not None and sync_reason is None
     is_unseen = sync_reason is not None or error is not None
     divergence = None if output_ids is None else first_divergence(reference_ids, output_ids)
     measured = Verdict.IDENTICAL if divergence is None else Verdict.DIVERGED
-    return CaseResult(
+    result = CaseResult(
         case_id=case_id(of, prompt_id),
         decoder=of.decoder,
         batch_size=of.batch_size,
         draft_tokens=of.draft_tokens,
+        seed=of.seed,
         unit=number // (4 * of.batch_size),
         call=number // of.batch_size % 4,
         prompt_id=prompt_id,
         prompt_digest=sha256(prompt_id.encode()).hexdigest(),
-        category=None,
+        category=category,
         prompt_ids=(1, 5, 6, 7, 8),
         reference_ids=reference_ids,
         output_ids=output_ids,
@@ -132,6 +138,18 @@ def case(
         accepted_tokens=9 if drafts else None,
         target_steps=6,
         error=error,
+    )
+    return described(result, vocabulary=vocabulary(texts))
+
+
+def vocabulary(texts: dict[int, str] = TEXTS) -> Vocabulary:
+    """Return what is known of the sample ids."""
+    return Vocabulary(
+        eos_ids=frozenset({2}),
+        pad_id=0,
+        special_ids=frozenset({0, 2}),
+        text_of=lambda ids: text_of(ids, texts),
+        plain_text_of=lambda ids: text_of([token for token in ids if token not in {0, 2}], texts),
     )
 
 
@@ -164,6 +182,7 @@ def timing(of: Arm, *, seconds: float = 0.5, tokens: int = 208, unit: int = 0) -
         decoder=of.decoder,
         batch_size=of.batch_size,
         draft_tokens=of.draft_tokens,
+        seed=of.seed,
         unit=unit,
         seconds=seconds,
         generated_tokens=tokens,
@@ -189,6 +208,28 @@ def failing_run() -> SampleRun:
     broken_cases[12] = case(broken, 12, output_ids=REFERENCE_IDS[:8])
     cases = (*clean_cases(clean), *latent_cases, *broken_cases)
     return SampleRun(cases=cases, timings=(timing(clean), timing(latent, seconds=0.31), timing(broken, seconds=9)))
+
+
+def corrupted_run() -> SampleRun:
+    """Return a run by category with everything that a reader can see go wrong, in two arms of 32 prompts."""
+    categories = ("writing", "math", "translation", None)
+    cases, timings = [], []
+    for of in (arm("bsp", 1), arm("dsd", 1)):
+        for number in range(32):
+            reference = (*REFERENCE_IDS[:12], 21, 11 + number % 5, 20 + number % 2, 16, 2)
+            output = reference
+            if number in {1, 5} or (of.decoder == "dsd" and number % 4 == 1):
+                output = (*reference[:4], *[20] * 14)
+            elif number == 2:
+                output = reference[:6]
+            elif number in {8, 11}:
+                output = (*REFERENCE_IDS[:12], 21, 11 + (19 - number) % 5, 20 + (19 - number) % 2, 16, 2)
+            elif number == 14:
+                output = (*reference[:15], 0, 16, 2)
+            category = categories[number % 4]
+            cases.append(case(of, number, reference_ids=reference, output_ids=output, category=category))
+        timings.append(timing(of))
+    return SampleRun(cases=tuple(cases), timings=tuple(timings))
 
 
 def unmeasured_run() -> SampleRun:

@@ -26,6 +26,7 @@ from tests.report.sample_runs import (
     case,
     clean_cases,
     clean_run,
+    corrupted_run,
     failing_run,
     finding,
     hostile_run,
@@ -40,6 +41,7 @@ RUNS = {
     "unmeasured": unmeasured_run,
     "unobserved": unobserved_run,
     "hostile": hostile_run,
+    "corrupted": corrupted_run,
 }
 
 
@@ -60,6 +62,44 @@ def _report(run: SampleRun, *, width: int = 80, **options) -> str:
 @pytest.mark.parametrize("name", RUNS)
 def test_report(name: str, snapshot) -> None:
     assert _report(RUNS[name]()) == snapshot
+
+
+def test_an_interval_by_batch_is_printed_where_there_are_batches_enough() -> None:
+    of = arm("bsp", 4)
+    cases = [case(of, number, output_ids=DIVERGED_IDS if number % 24 < 4 else REFERENCE_IDS) for number in range(96)]
+    run = SampleRun(cases=tuple(cases), timings=())
+    assert "16 divergences in 1136 tokens (0.87-2.3 % a token); identical 66.7-95.8 % by batch;" in " ".join(
+        _report(run).split()
+    )
+    assert "by batch" not in _report(SampleRun(cases=tuple(cases[:80]), timings=()))
+
+
+def test_draft_lengths_and_seeds_tell_arms_apart_where_there_are_several() -> None:
+    arms = [arm("bsp", 4, draft_tokens, seed) for draft_tokens in (4, 8) for seed in (0, 1)]
+    cases = [case(of, n, output_ids=DIVERGED_IDS, category="math") for of in arms for n in range(4)]
+    report = _report(SampleRun(cases=tuple(cases), timings=()), details=0)
+    assert [line.partition(": ")[0] for line in report.splitlines() if " divergences in " in line] == [
+        "bsp, batch 4, K 4, seed 0", "bsp, batch 4, K 4, seed 1", "bsp, batch 4, K 8, seed 0", "bsp, batch 4, K 8, seed 1",
+    ]  # fmt: skip
+    (heading,) = [line for line in report.splitlines() if line.startswith("identical by category")]
+    assert heading.split()[3:] == ["bsp", "b4", "k4", "s0", "bsp", "b4", "k4", "s1", "bsp", "b4", "k8", "s0"]
+
+
+def test_categories_beyond_the_width_and_the_most_are_counted() -> None:
+    cases = []
+    for decoder in ("bsp", "a_decoder_with_a_long_name", "dsd", "eqspec"):
+        of = arm(decoder, 32)
+        for number in range(17 * 30):
+            output = DIVERGED_IDS if number % 17 < number // 17 and decoder != "eqspec" else REFERENCE_IDS
+            category = f"category number {number % 17}"
+            cases.append(case(of, number, output_ids=output, category=category, prompt_id=f"p{number}"))
+    lines = _report(SampleRun(cases=tuple(cases), timings=()), details=0).splitlines()
+    start = next(place for place, line in enumerate(lines) if line.startswith("identical by category"))
+    assert lines[start].split() == ["identical", "by", "category", "bsp", "b32", "a_decoder_with_a_…", "b32"]
+    assert lines[start + 1].split() == ["category", "number", "0", "1/30", "0.6-16.7", "%", "1/30", "0.6-16.7", "%"]
+    assert lines[start + 15] == "1 arm and 3 categories not shown; the JSON report has all"
+    assert not any("…" in line for line in lines[start + 1 : start + 15])
+    assert max(map(len, lines[start : start + 16])) <= 80
 
 
 def test_report_of_a_stored_run_without_token_texts(snapshot) -> None:
@@ -156,11 +196,11 @@ def test_details_are_spread_over_the_arms() -> None:
     summaries = summarise(run.cases, run.timings)
     chosen = [one.case_id for one in worst_failures(summaries, run.cases, 10)]
     assert chosen == [
-        "eqspec/b4/k4/chat-06",
-        "bsp/b4/k4/chat-01",
-        "bsp/b4/k4/chat-02",
-        "bsp/b4/k4/chat-09",
-        "bsp/b4/k4/chat-12",
+        "eqspec/b4/k4/s0/chat-06",
+        "bsp/b4/k4/s0/chat-01",
+        "bsp/b4/k4/s0/chat-02",
+        "bsp/b4/k4/s0/chat-09",
+        "bsp/b4/k4/s0/chat-12",
     ]
     assert [one.case_id for one in worst_failures(summaries, run.cases, 2)] == chosen[:2]
     assert worst_failures(summaries, run.cases, 0) == ()

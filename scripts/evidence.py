@@ -1,0 +1,101 @@
+"""`make evidence`: the paper's table from our own runs on SpecBench, written to docs/results.md.
+
+All 480 first turns on the bundled llama pair, a smaller sample on the other families and on SmolLM2 with its chat
+template. Exits 1 when a decoder that must be lossless is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from results import AuditRun, append_block, audit, smollm2_gguf
+
+from specaudit.report.paper_table import FamilyReport, paper_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+DECODERS = "greedy-batch,eqspec,bsp,dsd"
+NEW_TOKENS = "50"
+LOSSLESS = ("greedy-batch", "eqspec")
+
+
+def main() -> None:
+    """Run the audits and append their blocks to docs/results.md."""
+    parser = argparse.ArgumentParser(description="The paper's table from our own runs on SpecBench.")
+    parser.add_argument("--specbench", type=Path, required=True, help="SpecBench's question.jsonl")
+    parser.add_argument("--whole", type=int, default=480, help="prompts on the bundled llama pair")
+    parser.add_argument("--part", type=int, default=48, help="prompts on the other bundled families")
+    parser.add_argument("--smollm2", type=int, default=13, help="prompts on SmolLM2; 0 leaves it out")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        runs = {name: audit(*arguments, folder=Path(scratch) / str(number))
+                for number, (name, arguments) in enumerate(_plans(options))}  # fmt: skip
+        _write_table(runs)
+        _write_llama(next(iter(runs.values())))
+        sys.exit(0 if all(_is_lossless(run) for run in runs.values()) else 1)
+
+
+def _plans(options: argparse.Namespace) -> list[tuple[str, tuple[str, ...]]]:
+    prompts = ("--prompts", f"specbench:{options.specbench}", "--max-new-tokens", NEW_TOKENS, "--decoder", DECODERS,
+               "--batch-size", "8")  # fmt: skip
+    sizes = {"llama": options.whole, "qwen3": options.part, "glm4": options.part}
+    plans: list[tuple[str, tuple[str, ...]]] = [
+        (f"bundled {family}", ("--target", f"bundled:{family}", "--limit", str(size), *prompts))
+        for family, size in sizes.items()
+    ]
+    if options.smollm2:
+        target = ("--target", str(smollm2_gguf()), "--draft", "noisy:0.12", "--chat-template")
+        plans.append(("SmolLM2-135M, chat template", (*target, "--limit", str(options.smollm2), *prompts)))
+    return plans
+
+
+def _write_table(runs: dict[str, AuditRun]) -> None:
+    reports = [FamilyReport(family=name, document=run.report) for name, run in runs.items()]
+    commands = [f"    specaudit run {run.command}" for run in runs.values()]
+    append_block(
+        f"SpecBench first turns, raw text unless said, {NEW_TOKENS} new tokens, K = 4, float32",
+        [paper_table(reports), "", "Commands:", "", *commands],
+    )
+
+
+def _write_llama(run: AuditRun) -> None:
+    arms = run.report["arms"]
+    lines = ["| decoder | identical | hazard per token (95 %) | clean | violated | acceptance |",
+             "| --- | --- | --- | --- | --- | --- |"]  # fmt: skip
+    lines += [_cells(_summary(arm)) for arm in arms]
+    categories = [share["category"] for share in arms[0]["categories"]]
+    lines += ["", "Identical by category:", "", _cells(["category", *(arm["decoder"] for arm in arms)])]
+    lines += [_cells(["---"] * (len(arms) + 1))]
+    for place, category in enumerate(categories):
+        shares = [arm["categories"][place]["exact_match"] for arm in arms]
+        lines.append(_cells([category, *(f"{share['count']}/{share['total']}" for share in shares)]))
+    append_block("The bundled llama pair on SpecBench, batch 8: by category, with hazards", lines)
+
+
+def _summary(arm: dict[str, Any]) -> list[str]:
+    hazard, acceptance, syncs = arm["hazard"], arm["acceptance"], arm["syncs"]
+    return [
+        arm["decoder"],
+        f"{arm['verdicts']['identical']}/{arm['cases']}",
+        f"{hazard['rate']:.5f} ({hazard['low']:.5f} to {hazard['high']:.5f})",
+        str(syncs["clean"]),
+        str(syncs["violated"]),
+        "-" if acceptance is None else f"{acceptance['rate']:.0%}",
+    ]
+
+
+def _cells(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _is_lossless(run: AuditRun) -> bool:
+    return all(arm["verdict"] == "lossless" for arm in run.report["arms"] if arm["decoder"] in LOSSLESS)
+
+
+if __name__ == "__main__":
+    main()

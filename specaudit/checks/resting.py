@@ -1,0 +1,108 @@
+"""What the end of a stream rests on: failed attempts whose slots were kept, though their tokens were fed soundly as well.
+
+Tokens are fed more than once by decoders that feed the last one again, roll back further than they must, or draft with the
+target itself. A failed attempt does no harm when its slot was dropped and its logits chose nothing; it does when the last
+query of the stream saw its slot, directly or through the slots that it saw, or when it alone chose the next token. Tokens of
+prompts that begin alike may be fed by the row of another stream; that excuses no fault in the stream's own row.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from specaudit.trace.records import UNKNOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from specaudit.checks.streams import Attempt, Stream
+    from specaudit.core.records import Finding
+    from specaudit.trace.records import Trace
+
+    Failures = Mapping[Attempt, tuple[Finding, ...] | None]
+    """Findings of each attempt: () for a sound one, None for one in a step that was not observed."""
+
+
+def harmful_attempts(trace: Trace, stream: Stream, failures: Failures) -> list[Attempt]:
+    """Return the failed attempts of the stream's own rows on which an emitted token rests, though others were sound."""
+    if not any(failures.values()):
+        return []
+    return _Resting(trace, stream, failures).harmful()
+
+
+class _Resting:
+    """Follows a stream back from its last query."""
+
+    def __init__(self, trace: Trace, stream: Stream, failures: Failures) -> None:
+        self.trace = trace
+        self.stream = stream
+        self.failures = failures
+        self.own = [
+            attempt for attempts in stream.attempts[:-1] for attempt in attempts if attempt.sees_itself
+        ]  # one that does not see itself may be padding
+
+    def harmful(self) -> list[Attempt]:
+        """Return the failed attempts that do harm."""
+        sound_contents = {attempt.content for attempt, findings in self.failures.items() if findings == ()}
+        altered = self._contents_rested_on() - sound_contents
+        failed = [attempt for attempt in self.own if self.failures[attempt]]
+        return [
+            attempt
+            for attempt in failed
+            if attempt.content in altered or self._chose_alone(attempt) or self._is_excused_by_others_alone(attempt)
+        ]
+
+    def _contents_rested_on(self) -> set[int]:
+        """Return the contents of all slots that the last query saw, its own, and those that they were made from."""
+        by_content: dict[int, list[Attempt]] = defaultdict(list)
+        for attempt in self.own:
+            by_content[attempt.content].append(attempt)
+        last = [attempt for attempt in self.own if attempt.stream_index == len(self.stream.tokens) - 2]
+        found: set[int] = set()
+        waiting = [attempt for attempt in last if self.failures[attempt] == ()] or last
+        while waiting:
+            new = self._contents_seen(waiting.pop()) - found
+            found |= new
+            waiting += [earlier for content in new for earlier in by_content.get(content, ())]
+        return found - {UNKNOWN}
+
+    def _contents_seen(self, attempt: Attempt) -> set[int]:
+        view = self.trace.steps[attempt.step].views[0]
+        columns = np.flatnonzero(view.visible[attempt.row, attempt.query])
+        return {attempt.content, *view.contents[attempt.row, columns].tolist()}
+
+    def _is_excused_by_others_alone(self, attempt: Attempt) -> bool:
+        """Return whether only rows of other streams fed the token soundly, and the attempt is right for no prefix at all.
+
+        An attempt whose position is the number of slots before it may be that of a draft behind a rejected one.
+        """
+        if any(self.failures[own] == () for own in self.stream.attempts[attempt.stream_index]):
+            return False
+        step = self.trace.steps[attempt.step]
+        view = step.views[0]
+        if step.position_ids is None:
+            return False
+        length = int(step.position_ids[attempt.row, attempt.query]) + 1
+        expected = length if view.window is None else min(length, view.window)
+        return int(view.visible[attempt.row, attempt.query].sum()) != expected
+
+    def _chose_alone(self, attempt: Attempt) -> bool:
+        """Return whether a failed attempt's logits chose the next token of the output, and no sound attempt's did."""
+        index = attempt.stream_index
+        if index < self.stream.prompt_length - 1 or not self._chose(attempt):
+            return False
+        others = (*self.stream.attempts[index], *self.stream.shared[index])
+        sound = [other for other in others if self.failures[other] == ()]
+        return bool(sound) and all(self._chose(other) is False for other in sound)
+
+    def _chose(self, attempt: Attempt) -> bool | None:
+        """Return whether the next token attains the maximum of the logits, or None where they were not seen."""
+        step = self.trace.steps[attempt.step]
+        place = attempt.row, attempt.query
+        if step.top_ids is None or step.top_ids[place][0] == UNKNOWN:
+            return None
+        token = self.stream.tokens[attempt.stream_index + 1]
+        return token in step.tied_ids.get(place, ()) or token == int(step.top_ids[place][0])

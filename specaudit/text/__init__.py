@@ -1,0 +1,1 @@
+"""What a reader would see, and what ROUGE makes of it: symptoms and text metrics, without any model."""
