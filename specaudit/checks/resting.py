@@ -2,8 +2,8 @@
 
 Tokens are fed more than once by decoders that feed the last one again, roll back further than they must, or draft with the
 target itself. A failed attempt does no harm when its slot was dropped and its logits chose nothing; it does when the last
-query of the stream saw its slot, directly or through the slots that it saw, or when it alone chose the next token. Tokens of
-prompts that begin alike may be fed by the row of another stream; that excuses no fault in the stream's own row.
+query of the stream saw its slot, directly or through the slots that it saw, or when it alone chose the next token. Tokens
+of prompts that begin alike may be fed by the row of another stream; that excuses no fault in the stream's own row.
 """
 
 from __future__ import annotations

@@ -33,6 +33,9 @@ MOST_CATEGORIES = 14
 NAME_CELLS = 18
 """Most terminal cells of a category or a decoder."""
 
+FEWEST_CASES = 5
+"""Cases that the largest category must have: a share of one or two prompts says nothing and fills the screen."""
+
 HEADING = "identical by category"
 
 _GAP = 2
@@ -51,11 +54,12 @@ class _Column:
 
 
 def print_category_table(console: Console, summaries: Sequence[ArmSummary], symbols: Symbols) -> None:
-    """Print the table of the arms with a diverged case; nothing where there is none or no case has a category."""
+    """Print the table of the arms with a diverged case; nothing where there is none or categories are small."""
     arms = [
         summary
         for summary in failing_decoders_first(summaries)
-        if summary.verdicts[Verdict.DIVERGED] and summary.categories
+        if summary.verdicts[Verdict.DIVERGED]
+        and any(category.cases >= FEWEST_CASES for category in summary.categories)
     ]
     if not arms:
         return

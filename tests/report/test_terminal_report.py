@@ -76,7 +76,7 @@ def test_an_interval_by_batch_is_printed_where_there_are_batches_enough() -> Non
 
 def test_draft_lengths_and_seeds_tell_arms_apart_where_there_are_several() -> None:
     arms = [arm("bsp", 4, draft_tokens, seed) for draft_tokens in (4, 8) for seed in (0, 1)]
-    cases = [case(of, n, output_ids=DIVERGED_IDS, category="math") for of in arms for n in range(4)]
+    cases = [case(of, n, output_ids=DIVERGED_IDS, category="math") for of in arms for n in range(5)]
     report = _report(SampleRun(cases=tuple(cases), timings=()), details=0)
     assert [line.partition(": ")[0] for line in report.splitlines() if " divergences in " in line] == [
         "bsp, batch 4, K 4, seed 0", "bsp, batch 4, K 4, seed 1", "bsp, batch 4, K 8, seed 0", "bsp, batch 4, K 8, seed 1",
