@@ -15,10 +15,10 @@ within = $(if $(shell command -v timeout),timeout --foreground $(1))
 DEMO := run --limit 16 --max-new-tokens 32 --decoder greedy-batch,eqspec,bsp --batch-size 1,4,8 --details 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format train smoke-wheel test-oldest docs readme clean
+.PHONY: help demo test lint format train smollm2 evidence smoke-wheel test-oldest docs readme clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/installed ## Audit two correct decoders and a faulty one on the bundled models (about a minute)
 	@mkdir -p $(BUILD) && rm -f $(BUILD)/demo.json
@@ -42,6 +42,12 @@ format: $(VENV)/installed-test ## Put the code into its format
 
 train: $(VENV)/installed-test ## Train the bundled models anew: ARGS="--family llama", ARGS=--measure (an hour)
 	$(call within,7200) $(BIN)/python fixtures/train.py $(ARGS)
+
+smollm2: $(VENV)/installed-test ## SmolLM2 on SpecBench into docs/results.md: SPECAUDIT_SPECBENCH=question.jsonl (a quarter of an hour)
+	OMP_NUM_THREADS=1 $(call within,3600) $(BIN)/python scripts/smollm2.py --specbench "$${SPECAUDIT_SPECBENCH:?}" $(ARGS)
+
+evidence: $(VENV)/installed-test ## The paper's table on SpecBench into docs/results.md: SPECAUDIT_SPECBENCH=question.jsonl (half an hour)
+	OMP_NUM_THREADS=1 $(call within,5400) $(BIN)/python scripts/evidence.py --specbench "$${SPECAUDIT_SPECBENCH:?}" $(ARGS)
 
 smoke-wheel: $(VENV)/installed-test ## Install the wheel into a new environment and audit there, offline (minutes)
 	$(call within,1200) bash scripts/smoke_wheel.sh $(BIN)/python $(BUILD)/smoke-wheel

@@ -30,6 +30,9 @@ class Block:
     positions: list[int] | None
     """Positions in effect, [q], or None when they were not seen."""
 
+    chosen: list[int]
+    """Token that the target finds most likely after each query, [q]; `UNKNOWN` where its logits were not seen."""
+
     visible: np.ndarray
     """Whether a query reaches a slot, bool [q, n]."""
 
@@ -101,6 +104,7 @@ def block_of(step: Step, row: int) -> Block:
         row=row,
         ids=step.input_ids[row].tolist(),
         positions=None if step.position_ids is None else step.position_ids[row].tolist(),
+        chosen=[UNKNOWN] * step.input_ids.shape[1] if step.top_ids is None else step.top_ids[row, :, 0].tolist(),
         visible=view.visible[row],
         own=view.own_slots[row].tolist(),
         contents=view.contents[row],

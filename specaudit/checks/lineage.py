@@ -161,7 +161,15 @@ class Lineages:
         for nodes in (list(same_cache.values()), others):
             holding = [node for node in nodes if np.isin(contents, node.contents).all()]
             if holding:
-                return min(holding, key=lambda node: (_distance(node, starts), node.row != block.row, -node.step))
+                return min(
+                    holding,
+                    key=lambda node: (
+                        _distance(node, starts),
+                        int((~np.isin(node.own, contents)).sum()),
+                        node.row != block.row,
+                        -node.step,
+                    ),
+                )
         return max(
             others,
             key=lambda node: (int(np.isin(contents, node.contents).sum()), node.row == block.row, node.step),
@@ -181,10 +189,15 @@ class Lineages:
 
 
 def _distance(node: Node, starts: Mapping[int, int]) -> int:
-    """Return how far a block's streams reached from where another begins, in tokens, for the stream that fits best."""
+    """Return how far a block reached from where another begins, in tokens, by the streams that explain the block best."""
+    best = max((_weight(reading) for reading in node.readings.values()), default=0)
     distances = [
         min(abs(reading.reached - start), abs(reading.reached_exactly - start))
         for stream, start in starts.items()
-        if (reading := node.readings.get(stream)) is not None
+        if (reading := node.readings.get(stream)) is not None and _weight(reading) == best
     ]
     return min(distances, default=sys.maxsize)
+
+
+def _weight(reading: Reading) -> int:
+    return reading.reached + reading.reached_exactly

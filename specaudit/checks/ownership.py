@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from specaudit.checks.lineage import Node
 
 TOKEN = 4
-"""Weight of a stream token that a lineage fed; the tie-breakers, 1 and 2, weigh less."""
+"""Weight of a stream token that a lineage fed or chose; the tie-breakers, 1 and 2, weigh less."""
 
 SHARING = 10**6 * TOKEN
 """Weight against a stream that another lineage has at the same time."""
 
-CONTRADICTION = 10**3 * SHARING
-"""Weight against a stream whose next token is not the one that was fed after its exact prefix."""
+NOTHING_FED = 10**3 * SHARING
+"""Weight against a stream of which a lineage fed nothing."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -35,15 +35,14 @@ class _Lineage:
     """Blocks that go on with one another."""
 
     nodes: list[Node]
-    scores: dict[int, int] = field(default_factory=dict)  # stream -> tokens fed, exact ones twice
-    contradictions: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    fed: dict[int, int] = field(default_factory=dict)  # stream -> tokens fed, exact ones twice
+    chosen: dict[int, int] = field(default_factory=lambda: defaultdict(int))  # stream -> output tokens chosen
 
     def add(self, node: Node) -> None:
         self.nodes.append(node)
         for stream, reading in node.readings.items():
-            score = reading.reached + reading.reached_exactly
-            self.scores[stream] = max(self.scores.get(stream, 0), score)
-            self.contradictions[stream] += reading.is_contradicted
+            self.fed[stream] = max(self.fed.get(stream, 0), reading.reached + reading.reached_exactly)
+            self.chosen[stream] += reading.chosen
 
 
 def choose_owners(nodes: Sequence[Node]) -> list[int | None]:
@@ -53,7 +52,7 @@ def choose_owners(nodes: Sequence[Node]) -> list[int | None]:
     choosing = _Choosing()
     starting: dict[int, list[_Lineage]] = defaultdict(list)
     for lineage in lineages:
-        if any(lineage.scores.values()):
+        if any(lineage.fed.values()):
             starting[lineage.nodes[0].step].append(lineage)
     for step in sorted(starting):
         for lineage, stream in choosing.choose(starting[step]):
@@ -84,9 +83,9 @@ class _Choosing:
 
     def choose(self, lineages: Sequence[_Lineage]) -> list[tuple[_Lineage, int]]:
         """Return the stream of each lineage."""
-        streams = sorted({stream for lineage in lineages for stream in lineage.scores})
+        streams = sorted({stream for lineage in lineages for stream in lineage.fed})
         weights = np.array([[self._weight(lineage, stream) for stream in streams] for lineage in lineages])
-        shared = np.full((len(lineages), len(lineages)), weights.min() - CONTRADICTION)
+        shared = np.full((len(lineages), len(lineages)), weights.min() - NOTHING_FED)
         np.fill_diagonal(shared, weights.max(1) - SHARING)  # its best stream, though another lineage has it
         columns = assign(np.concatenate([weights, shared], axis=1))
         chosen = [
@@ -100,12 +99,12 @@ class _Choosing:
         return list(zip(lineages, chosen, strict=True))
 
     def _weight(self, lineage: _Lineage, stream: int) -> int:
-        score = lineage.scores.get(stream, 0)
+        fed = lineage.fed.get(stream, 0)
         is_claimed = any(stream in self.claimed[node.step] for node in lineage.nodes)
         return (
-            TOKEN * score
-            - CONTRADICTION * (lineage.contradictions[stream] + (not score))
+            TOKEN * (fed + lineage.chosen[stream])
             - SHARING * is_claimed
+            - NOTHING_FED * (not fed)
             + 2 * (stream not in self.owned)
             + (stream == lineage.nodes[0].row)
         )

@@ -44,8 +44,8 @@ class Reading:
     reached_exactly: int = 0
     """The same, counting exact queries alone."""
 
-    is_contradicted: bool = False
-    """Whether the block's first token was fed after exactly the right tokens, and is another than the stream's next."""
+    chosen: int = 0
+    """Output tokens that the target's logits chose after the block's tokens."""
 
     is_complete: bool = False
     """Whether all tokens that another rests on had been fed before this block: what follows is of no account."""
@@ -130,6 +130,7 @@ class _Reader:
             if is_alive:
                 self.has_begun = True
                 self.reading.reached = max(self.reading.reached, index + 1)
+                self.reading.chosen += self._chose_next(query, index)
         elif self.has_begun and is_alive and own != UNKNOWN:
             self.is_off[own] = True
 
@@ -147,15 +148,13 @@ class _Reader:
                 self.reading.exact.add(query)
                 self.reading.reached_exactly = max(self.reading.reached_exactly, position + 1)
                 return position
-            self._contradict(position)
             if position >= max(self.prompt_length, self.reading.reached_before):
                 return None
         return self._explained(query, expected)
 
-    def _contradict(self, index: int) -> None:
-        reading = self.reading
-        if not reading.indices and not reading.is_complete and index < len(self.tokens):
-            reading.is_contradicted = True
+    def _chose_next(self, query: int, index: int) -> bool:
+        chosen = self.block.chosen[query]
+        return self.prompt_length <= index + 1 < len(self.tokens) and self.tokens[index + 1] == chosen
 
     def _is_token(self, query: int, index: int) -> bool:
         return index < len(self.tokens) and self.tokens[index] == self.block.ids[query]
