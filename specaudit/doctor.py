@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from specaudit.batch.cache import Feeder, SlotCache
+from specaudit.canary import Canary
 from specaudit.core.events import UnitFinished
 from specaudit.core.prompt import Prompt
 from specaudit.decoders import greedy
@@ -153,7 +154,8 @@ def _probe_decoder(plan: AuditPlan, decoder: ResolvedDecoder, pair: ModelPair) -
         chat_template=False,
     )
     prompt_set = PromptSet(name="doctor", prompts=PROMPTS)
-    audit = Audit(probe_plan, [decoder], plan_arms(probe_plan, [decoder]), prompt_set, pair, Selection())
+    canary = Canary([pair.target.model])
+    audit = Audit(probe_plan, [decoder], plan_arms(probe_plan, [decoder]), prompt_set, pair, Selection(), canary)
     cases = [case for event in audit.events() if isinstance(event, UnitFinished) for case in event.results]
     return DecoderProbe(
         decoder=decoder.name,

@@ -1,10 +1,13 @@
-"""Keeping one decoder's side effects from the next: global state put back, changed weights noticed."""
+"""Keeping one decoder's side effects from the next: what it may leave changed is put back."""
 
 from __future__ import annotations
 
 import copy
+import os
 import random
+import sys
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,8 +24,9 @@ def isolated(models: list[PreTrainedModel], tokenizer: Any, *, seed: int) -> Ite
 
     Put back: the state of Python's and torch's generators, default dtype, gradient mode, deterministic mode, thread
     count, training mode, attention implementation and generation config of the models, padding side and pad token of the
-    tokenizer.
+    tokenizer, the current folder, standard output and standard error.
     """
+    folder, streams = Path.cwd(), (sys.stdout, sys.stderr)
     python_state, torch_state = random.getstate(), torch.get_rng_state()
     dtype, gradients, threads = torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads()
     deterministic = torch.are_deterministic_algorithms_enabled()
@@ -35,6 +39,8 @@ def isolated(models: list[PreTrainedModel], tokenizer: Any, *, seed: int) -> Ite
     try:
         yield
     finally:
+        os.chdir(folder)
+        sys.stdout, sys.stderr = streams
         random.setstate(python_state)
         torch.set_rng_state(torch_state)
         torch.set_default_dtype(dtype)
@@ -54,11 +60,3 @@ def isolated(models: list[PreTrainedModel], tokenizer: Any, *, seed: int) -> Ite
         for name, value in token_settings.items():
             if tokenizer is not None and getattr(tokenizer, name, None) != value:
                 setattr(tokenizer, name, value)
-
-
-def weight_versions(model: PreTrainedModel) -> tuple[tuple[int, int], ...]:
-    """Return identity and version of every parameter's storage; they differ after an in-place change or a move.
-
-    Writes through `.data` leave no version and are not seen.
-    """
-    return tuple((parameter.data_ptr(), parameter._version) for parameter in model.parameters())

@@ -7,10 +7,11 @@ settings, and the versions of the libraries that computed it. A file that cannot
 from __future__ import annotations
 
 import json
+import platform
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import torch
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from specaudit.models.loaded import LoadedModel
 
-ALGORITHM = 2
+ALGORITHM = 3
 """Raised whenever the reference decoder changes what it computes."""
 
 
@@ -69,7 +70,7 @@ class Reference:
             "algorithm": ALGORITHM,
             "target": target.digest,
             "dtype": str(target.dtype),
-            "device": target.device.type,
+            "device": _device_name(target.device),
             "attn": target.attn,
             "max_new_tokens": max_new_tokens,
             "eos_token_ids": sorted(eos_token_ids),
@@ -83,7 +84,7 @@ class Reference:
     def decode(self, prompt_ids: Sequence[int]) -> ReferenceOutput:
         """Return the output for one prompt, from the cache or computed and stored."""
         path = self.folder / f"{ids_digest(prompt_ids)}.json"
-        stored = _read(path)
+        stored = self._read(path, prompt_ids)
         if stored is not None:
             return ReferenceOutput(output_ids=stored, cached=True)
         try:
@@ -100,8 +101,23 @@ class Reference:
             )
         except NanLogitsError as error:
             return ReferenceOutput(output_ids=(), cached=False, error=f"no reference: {error}")
-        _write(path, output)
+        _write(path, _document(prompt_ids, output))
         return ReferenceOutput(output_ids=tuple(output), cached=False)
+
+    def _read(self, path: Path, prompt_ids: Sequence[int]) -> tuple[int, ...] | None:
+        """Return a stored output, or None for one that is missing, torn, edited, or not this prompt's."""
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            document = json.loads(path.read_text(encoding="utf-8"))
+            output = [int(token) for token in document["output_ids"]]
+            if document == _document(prompt_ids, output) and 0 < len(output) <= self.max_new_tokens:
+                return tuple(output)
+        return None
+
+
+def _document(prompt_ids: Sequence[int], output: Sequence[int]) -> dict[str, Any]:
+    """Return what is stored of an output, with a digest over all of it."""
+    prompt = [int(token) for token in prompt_ids]
+    return {"prompt_ids": prompt, "output_ids": list(output), "digest": ids_digest([*prompt, -1, *output])}
 
 
 def ids_digest(ids: Sequence[int]) -> str:
@@ -109,16 +125,15 @@ def ids_digest(ids: Sequence[int]) -> str:
     return sha256(json.dumps([int(token) for token in ids]).encode()).hexdigest()
 
 
-def _read(path: Path) -> tuple[int, ...] | None:
-    with suppress(OSError, ValueError, TypeError):
-        return tuple(int(token) for token in json.loads(path.read_text(encoding="utf-8")))
-    return None
+def _device_name(device: torch.device) -> str:
+    """Return the kind of processor, by its product name where torch knows it: kernels, and so roundings, differ."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else f"{device.type} {platform.machine()}"
 
 
-def _write(path: Path, output: Sequence[int]) -> None:
+def _write(path: Path, document: dict[str, Any]) -> None:
     """Store an output in one rename; a cache that cannot be written costs time only."""
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         torn = path.with_name(f"{path.name}.{uuid4().hex}")
-        torn.write_text(json.dumps(list(output)), encoding="utf-8")
+        torn.write_text(json.dumps(document), encoding="utf-8")
         torn.replace(path)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from specaudit.call_timeout import CallTimedOutError, call_timeout, check_timeout_is_possible
+from specaudit.canary import Canary
 from specaudit.checks.judgement import Judgement, judge
 from specaudit.checks.streams import trace_streams
-from specaudit.core.errors import InputError, UsageError
+from specaudit.core.errors import DecoderError, InputError, UsageError
 from specaudit.core.events import (
     CallFinished,
     Event,
@@ -22,9 +23,10 @@ from specaudit.core.events import (
 )
 from specaudit.core.records import UNIT_BATCHES, CaseResult, ModelRecord, UnitTiming, case_id
 from specaudit.core.vocabulary import Compared, Sync
-from specaudit.decoders.resolution import ResolvedDecoder, resolve_decoder
+from specaudit.decoders.registry import BUILT_IN
+from specaudit.decoders.resolution import ResolvedDecoder, check_decoder_name, resolve_decoder, source_digest
 from specaudit.draft_supply import DraftSupply, drafter_record
-from specaudit.isolation import isolated, weight_versions
+from specaudit.isolation import isolated
 from specaudit.models.loaded import LoadedModel
 from specaudit.models.loading import load_pair
 from specaudit.models.options import LoadOptions
@@ -119,9 +121,10 @@ def run_audit(plan: AuditPlan, *, selection: Selection | None = None) -> Iterato
     """
     parse_source(plan.target, role="target", revision=plan.revision)
     check_timeout_is_possible(plan.case_timeout)
-    decoders = [resolve_decoder(name) for name in plan.decoders]
-    check_decoders(plan, decoders)
-    arms = plan_arms(plan, decoders)
+    own = [name for name in plan.decoders if name not in BUILT_IN]
+    for name in own:
+        check_decoder_name(name)
+    planned = None if own else _resolve(plan)
     prompt_set = load_prompts(
         plan.prompts,
         field=plan.prompt_field,
@@ -134,9 +137,24 @@ def run_audit(plan: AuditPlan, *, selection: Selection | None = None) -> Iterato
     )
     pair = load_pair(plan.target, plan.draft, options=load_options(plan))
     with torch_threads(plan.threads, pair.target):
-        audit = Audit(plan, decoders, arms, prompt_set, pair, selection or Selection())
+        canary = Canary([pair.target.model])
+        decoders, arms = planned or _resolve(plan)
+        if not canary.is_alive():
+            raise DecoderError(
+                f"importing {' or '.join(own)} changes what the target computes, and so the reference",
+                where="--decoder",
+                way_out="leave torch and transformers as they are at import; patch inside decode, and undo it there.",
+            )
+        audit = Audit(plan, decoders, arms, prompt_set, pair, selection or Selection(), canary)
         del pair  # so that a draft made anew for another seed takes the place of the first
         yield from audit.events()
+
+
+def _resolve(plan: AuditPlan) -> tuple[list[ResolvedDecoder], Arms]:
+    """Import the decoders of a plan, check that they can be run as planned, and return them with the arms."""
+    decoders = [resolve_decoder(name) for name in plan.decoders]
+    check_decoders(plan, decoders)
+    return decoders, plan_arms(plan, decoders)
 
 
 class Audit:
@@ -150,6 +168,7 @@ class Audit:
         prompt_set: PromptSet,
         pair: ModelPair,
         selection: Selection,
+        canary: Canary,
     ) -> None:
         """Render the prompts; raise InputError for one that the target cannot take."""
         self.plan = plan
@@ -179,7 +198,8 @@ class Audit:
         self.drafts = DraftSupply(pair, plan.draft, options=load_options(plan), references=self.references)
         self.draft_record = self._draft_record(pair)
         self.generated_ids = set(selection.done_ids)
-        self.weights = weight_versions(self.target.model)
+        self.canary = canary
+        self.culprit: str | None = None  # decoder that left the target computing something else
 
     def events(self) -> Iterator[Event]:
         """Yield the events of the run."""
@@ -188,6 +208,7 @@ class Audit:
             left_out=self.arms.left_out,
             target=self._target_record(),
             draft=self.draft_record,
+            decoder_digests={name: source_digest(decoder.function) for name, decoder in self.decoders.items()},
             prompt_set=self.prompt_set.name,
             prompt_set_digest=self.prompt_set.digest,
             prompt_ids=tuple(prompt.prompt_id for prompt in self.prompt_set.prompts),
@@ -275,10 +296,10 @@ class Audit:
         models = [self.target.model, *self.drafts.models()]
         recorder = Recorder(self.target.model, seed=self.plan.seed)
         outputs, error = None, None
-        if weight_versions(self.target.model) != self.weights:
-            return _Call(
-                outputs=None, error="an earlier decoder changed the target's weights", trace=recorder.trace, seconds=0
-            )
+        if self.culprit is not None:
+            error = f"decoder '{self.culprit}' had left the target computing something else"
+            return _Call(outputs=None, error=error, trace=recorder.trace, seconds=0)
+        drafts = Canary(self.drafts.models())
         prompts = [list(case.prompt_ids) for case in cases]
         started = time.perf_counter()
         with isolated(models, self.target.tokenizer, seed=seed), recorder:
@@ -290,11 +311,17 @@ class Audit:
                 error = str(unusable)
             except CallTimedOutError as late:
                 error = str(late)
-            except (Exception, SystemExit) as failure:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as failure:  # also SystemExit and what frameworks cancel tasks with
                 error = _one_line(failure)
         seconds = time.perf_counter() - started
-        if weight_versions(self.target.model) != self.weights:
-            outputs, error = None, "the decoder changed the target's weights"
+        if not self.canary.is_alive():
+            self.culprit = decoder.name
+            outputs, error = None, "the decoder left the target computing something else (weights, hooks or code)"
+        elif not drafts.is_alive():
+            self.culprit = decoder.name
+            outputs, error = None, "the decoder left the draft computing something else (weights, hooks or code)"
         return _Call(outputs=outputs, error=error, trace=recorder.trace, seconds=seconds)
 
     def _judge(self, arm: Arm, unit: int, number: int, cases: Sequence[PromptCase], call: _Call) -> list[CaseResult]:
@@ -447,5 +474,8 @@ def _usable_prompts(prompt_set: PromptSet, target: LoadedModel) -> PromptSet:
 
 
 def _one_line(failure: BaseException) -> str:
-    text = " ".join(str(failure).split())
+    try:
+        text = " ".join(str(failure).split())
+    except Exception:  # an exception may fail to describe itself
+        text = ""
     return f"{type(failure).__name__}: {text[:300]}" if text else type(failure).__name__

@@ -68,10 +68,12 @@ class Lineages:
         self._lowest = np.full((len(streams), contents), UNKNOWN, dtype=np.int32)
         self._highest = self._lowest.copy()
         self._last: dict[int | None, dict[int, Node]] = {}  # cache -> row -> its last block
+        self._continued: set[Node] = set()  # blocks that others of this step go on with
 
     def follow(self, step: Step) -> None:
         """Read every block of a step; `step` has ids and at least one view."""
         blocks = [block_of(step, row) for row in range(step.views[0].contents.shape[0])]
+        self._continued = set()
         nodes = [self._read(block, step.cache) for block in blocks]
         for node in nodes:
             self._note(node, step.cache)
@@ -93,10 +95,15 @@ class Lineages:
         self._begin(node, block)
         if any(reading.exact for reading in node.readings.values()):
             return node
+        beginnings, node.readings = node.readings, {}
         hidden = block.contents[block.hidden_before]
         is_going_on = self._go_on(node, block, hidden[hidden != UNKNOWN], cache)
         if not is_going_on and len(known) < len(seen):
             self._go_on_altered(node, block, cache)
+        for stream, beginning in beginnings.items():
+            going_on = node.readings.get(stream)
+            if going_on is None or len(going_on.indices) < len(beginning.indices):
+                node.readings[stream] = beginning
         return node
 
     def _streams_held(self, contents: np.ndarray) -> list[int]:
@@ -108,6 +115,8 @@ class Lineages:
         streams = self._streams_held(contents)
         if streams:
             node.parent = self._parent(block, contents, streams, cache)
+            if node.parent is not None:
+                self._continued.add(node.parent)
             self._read_on(node, block, streams)
         return bool(streams)
 
@@ -120,8 +129,6 @@ class Lineages:
 
     def _read_on(self, node: Node, block: Block, streams: Iterable[int]) -> None:
         for stream in streams:
-            if stream in node.readings:
-                continue
             tokens, prompt_length = self._streams[stream]
             places = self._places(stream, block.contents)
             before = node.parent.readings.get(stream) if node.parent is not None else None
@@ -164,9 +171,11 @@ class Lineages:
                 return min(
                     holding,
                     key=lambda node: (
+                        not self._goes_on(block, node, starts),
                         _distance(node, starts),
                         int((~np.isin(node.own, contents)).sum()),
                         node.row != block.row,
+                        node in self._continued,
                         -node.step,
                     ),
                 )
@@ -175,6 +184,15 @@ class Lineages:
             key=lambda node: (int(np.isin(contents, node.contents).sum()), node.row == block.row, node.step),
             default=None,
         )
+
+    def _goes_on(self, block: Block, node: Node, starts: Mapping[int, int]) -> bool:
+        """Return whether a block feeds the next token of one of the streams that explain another block best."""
+        first = next((token for token, is_alive in zip(block.ids, block.sees_itself, strict=True) if is_alive), None)
+        for stream, reading in _best(node).items():
+            tokens, _ = self._streams[stream]
+            if first in {*tokens[reading.reached : reading.reached + 1], *tokens[starts.get(stream, 0) :][:1]}:
+                return True
+        return False
 
     def _note(self, node: Node, cache: int | None) -> None:
         self.nodes.append(node)
@@ -190,14 +208,16 @@ class Lineages:
 
 def _distance(node: Node, starts: Mapping[int, int]) -> int:
     """Return how far a block reached from where another begins, in tokens, by the streams that explain the block best."""
-    best = max((_weight(reading) for reading in node.readings.values()), default=0)
     distances = [
-        min(abs(reading.reached - start), abs(reading.reached_exactly - start))
-        for stream, start in starts.items()
-        if (reading := node.readings.get(stream)) is not None and _weight(reading) == best
+        min(abs(reading.reached - starts[stream]), abs(reading.reached_exactly - starts[stream]))
+        for stream, reading in _best(node).items()
+        if stream in starts
     ]
     return min(distances, default=sys.maxsize)
 
 
-def _weight(reading: Reading) -> int:
-    return reading.reached + reading.reached_exactly
+def _best(node: Node) -> dict[int, Reading]:
+    """Return the readings that explain most of a block's row."""
+    weights = {stream: reading.reached + reading.reached_exactly for stream, reading in node.readings.items()}
+    best = max(weights.values(), default=0)
+    return {stream: reading for stream, reading in node.readings.items() if weights[stream] == best}

@@ -41,7 +41,8 @@ class _Lineage:
     def add(self, node: Node) -> None:
         self.nodes.append(node)
         for stream, reading in node.readings.items():
-            self.fed[stream] = max(self.fed.get(stream, 0), reading.reached + reading.reached_exactly)
+            fed = max(reading.reached + reading.reached_exactly, bool(reading.indices))
+            self.fed[stream] = max(self.fed.get(stream, 0), fed)
             self.chosen[stream] += reading.chosen
 
 

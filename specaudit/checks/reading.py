@@ -32,6 +32,9 @@ class Reading:
     exact: set[int] = field(default_factory=set)
     """Those of them whose slots and position agree with their index."""
 
+    strangers: dict[int, int] = field(default_factory=dict)
+    """Number of slots seen by each of them that are known to hold no token which belongs before it."""
+
     begins: bool = False
     """Whether the block begins the stream, rather than going on with what its slots hold."""
 
@@ -73,10 +76,9 @@ class Places:
         known = int(self.lowest.max()) + 1
         return known if np.array_equal(self.lowest, self.highest) else max(known, len(self.lowest))
 
-    def may_precede(self, index: int) -> bool:
-        """Return whether the slots may hold tokens before `index` alone, the one right before it among them."""
-        is_last = (self.lowest < index) & (self.highest >= index - 1)
-        return bool((self.lowest < index).all()) and (index == 0 or bool(is_last.any()))
+    def within(self, first: int, last: int) -> np.ndarray:
+        """Return which slots may hold a token from index `first` up to `last`, bool [n]."""
+        return (self.highest >= first) & (self.lowest <= last) & (self.highest >= 0)
 
 
 def read_block(
@@ -122,9 +124,13 @@ class _Reader:
     def read(self, query: int) -> None:
         """Find the index of a query and note it."""
         own, is_alive = self.block.own[query], self.block.sees_itself[query]
-        index = self._index(query)
+        others = self.block.visible[query].copy()
+        if own != UNKNOWN:
+            others[own] = False
+        index = self._index(query, others)
         if index is not None:
             self.reading.indices[query] = index
+            self.reading.strangers[query] = self._strangers(others, index)
             if own != UNKNOWN:
                 self.places.lowest[own] = self.places.highest[own] = index
             if is_alive:
@@ -134,16 +140,12 @@ class _Reader:
         elif self.has_begun and is_alive and own != UNKNOWN:
             self.is_off[own] = True
 
-    def _index(self, query: int) -> int | None:
-        others = self.block.visible[query].copy()
-        if self.block.own[query] != UNKNOWN:
-            others[self.block.own[query]] = False
+    def _index(self, query: int, others: np.ndarray) -> int | None:
         if self.is_off[others].any():
             return None
-        places = self.places.at(others)
-        expected = places.follower()
+        expected = self.places.at(others).follower()
         position = expected if self.block.positions is None else self.block.positions[query]
-        if self._is_exact(query, position, places):
+        if self._is_exact(query, position, others):
             if self._is_token(query, position):
                 self.reading.exact.add(query)
                 self.reading.reached_exactly = max(self.reading.reached_exactly, position + 1)
@@ -159,10 +161,19 @@ class _Reader:
     def _is_token(self, query: int, index: int) -> bool:
         return index < len(self.tokens) and self.tokens[index] == self.block.ids[query]
 
-    def _is_exact(self, query: int, index: int, places: Places) -> bool:
+    def _is_exact(self, query: int, index: int, others: np.ndarray) -> bool:
+        """Return whether a query sees the tokens before `index`, in a window the last of them, and nothing else."""
         block = self.block
         count = index + 1 if block.window is None else min(index + 1, block.window)
-        return block.sees_itself[query] and block.counts[query] == count and places.may_precede(index)
+        if not block.sees_itself[query] or block.counts[query] != count or self._strangers(others, index):
+            return False
+        return index == 0 or bool((self.places.within(index - 1, index - 1) & others).any())
+
+    def _strangers(self, others: np.ndarray, index: int) -> int:
+        window = self.block.window
+        first = 0 if window is None else max(0, index + 1 - window)
+        is_known = others & (self.block.contents != UNKNOWN)
+        return int((is_known & ~self.places.within(first, index - 1)).sum())
 
     def _explained(self, query: int, expected: int) -> int | None:
         """Return the index that a query should have whose slots or position are wrong, or None for no stream token."""

@@ -1,7 +1,8 @@
 """RECT, the paper's invariant I1 (rectangular alignment), in any layout.
 
 A row sees exactly its own stream: prompt, accepted and pending tokens, as counted from the ids that were fed, wherever
-their slots lie; in a layer with a window, the last `window` of them. The mask covers every slot of the cache.
+their slots lie; in a layer with a window, the last `window` of them. The mask covers every slot of the cache. Numbers alone
+would miss a window that is full of the wrong slots, so slots whose bits are known to be none of the row's do not count.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def check_rect(step: Step, attempt: Attempt) -> Finding | None:
         finding = _mask_width(view, attempt) or _visible_slots(view, attempt, length)
         if finding is not None:
             return finding
-    return None
+    return _strangers(step.views[0], attempt, length)
 
 
 def _mask_width(view: LayerView, attempt: Attempt) -> Finding | None:
@@ -50,6 +51,19 @@ def _visible_slots(view: LayerView, attempt: Attempt, length: int) -> Finding | 
         expected=expected,
         actual=actual,
         message=f"the row's stream has {expected} tokens{place}, attention sees {actual} slots",
+    )
+
+
+def _strangers(view: LayerView, attempt: Attempt, length: int) -> Finding | None:
+    if not attempt.strangers:
+        return None
+    expected = length if view.window is None else min(length, view.window)
+    return _finding(
+        attempt,
+        view,
+        expected=expected,
+        actual=expected - attempt.strangers,
+        message=f"of {expected} slots that attention sees, {attempt.strangers} hold no token of the row's stream",
     )
 
 

@@ -52,7 +52,7 @@ class _Resting:
         return [
             attempt
             for attempt in failed
-            if attempt.content in altered or self._chose_alone(attempt) or self._is_excused_by_others_alone(attempt)
+            if attempt.content in altered or self._chose_alone(attempt) or self._is_excused_by_others(attempt)
         ]
 
     def _contents_rested_on(self) -> set[int]:
@@ -62,7 +62,8 @@ class _Resting:
             by_content[attempt.content].append(attempt)
         last = [attempt for attempt in self.own if attempt.stream_index == len(self.stream.tokens) - 2]
         found: set[int] = set()
-        waiting = [attempt for attempt in last if self.failures[attempt] == ()] or last
+        sound = [attempt for attempt in last if self.failures[attempt] == ()]
+        waiting = sound or [attempt for attempt in last if not self._is_consistent(attempt)]
         while waiting:
             new = self._contents_seen(waiting.pop()) - found
             found |= new
@@ -74,20 +75,20 @@ class _Resting:
         columns = np.flatnonzero(view.visible[attempt.row, attempt.query])
         return {attempt.content, *view.contents[attempt.row, columns].tolist()}
 
-    def _is_excused_by_others_alone(self, attempt: Attempt) -> bool:
-        """Return whether only rows of other streams fed the token soundly, and the attempt is right for no prefix at all.
+    def _is_excused_by_others(self, attempt: Attempt) -> bool:
+        """Return whether rows of other streams alone fed the token soundly, and this attempt is right for no prefix."""
+        own = self.stream.attempts[attempt.stream_index]
+        return not self._is_consistent(attempt) and all(self.failures[other] != () for other in own)
 
-        An attempt whose position is the number of slots before it may be that of a draft behind a rejected one.
-        """
-        if any(self.failures[own] == () for own in self.stream.attempts[attempt.stream_index]):
-            return False
+    def _is_consistent(self, attempt: Attempt) -> bool:
+        """Return whether an attempt's position is the number of slots before it: it may follow a rejected draft."""
         step = self.trace.steps[attempt.step]
-        view = step.views[0]
         if step.position_ids is None:
-            return False
+            return True
+        view = step.views[0]
         length = int(step.position_ids[attempt.row, attempt.query]) + 1
         expected = length if view.window is None else min(length, view.window)
-        return int(view.visible[attempt.row, attempt.query].sum()) != expected
+        return int(view.visible[attempt.row, attempt.query].sum()) == expected
 
     def _chose_alone(self, attempt: Attempt) -> bool:
         """Return whether a failed attempt's logits chose the next token of the output, and no sound attempt's did."""

@@ -39,6 +39,9 @@ class Attempt:
     content: int
     """Content id of the slot that it filled, in the widest view; `UNKNOWN` where that was not found."""
 
+    strangers: int
+    """Number of slots of the widest view that it saw and that are known to hold no token which belongs before it."""
+
     sees_itself: bool
     """Whether the token saw its own slot; one that does not may be padding that happens to have the token's id."""
 
@@ -121,14 +124,14 @@ class _Filling:
         exact_elsewhere = {query for other in node.readings.values() for query in other.exact} - reading.exact
         for query, index in reading.indices.items():
             if query not in exact_elsewhere:
-                self.stream.attempts[index].append(_attempt(node, query, index))
+                self.stream.attempts[index].append(_attempt(node, reading, query))
         self.reached = max(self.reached, reading.reached)
         self.steps.add(node.step)
 
     def _share(self, node: Node, reading: Reading) -> None:
         for query in reading.exact:
             index = reading.indices[query]
-            self.stream.shared[index].append(_attempt(node, query, index))
+            self.stream.shared[index].append(_attempt(node, reading, query))
 
     def _count(self, node: Node, reading: Reading) -> None:
         """Count proposals: tokens fed from the first stream token on, beyond what was decided and within the output."""
@@ -143,12 +146,13 @@ class _Filling:
         stream.accepted_tokens += len(reading.indices) - known
 
 
-def _attempt(node: Node, query: int, index: int) -> Attempt:
+def _attempt(node: Node, reading: Reading, query: int) -> Attempt:
     return Attempt(
         step=node.step,
         row=node.row,
         query=query,
-        stream_index=index,
+        stream_index=reading.indices[query],
         content=node.own[query],
+        strangers=reading.strangers[query],
         sees_itself=node.sees_itself[query],
     )

@@ -34,4 +34,7 @@ def write_json(report: Mapping[str, Any], name: str) -> None:
     if name == "-":
         sys.stdout.write(text)
     else:
-        Path(name).write_text(text, encoding="utf-8", errors="replace")
+        try:
+            Path(name).write_text(text, encoding="utf-8", errors="replace")
+        except OSError as error:
+            print(f"warning: --json: cannot write to '{name}': {error.strerror or error}", file=sys.stderr)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from typing import Annotated
 
 import typer
@@ -13,7 +14,7 @@ from specaudit.cli.decoders import decoders
 from specaudit.cli.doctor import doctor
 from specaudit.cli.replay import replay
 from specaudit.cli.run import run
-from specaudit.core.errors import SpecauditError
+from specaudit.core.errors import SpecauditError, printable
 from specaudit.core.gate import EXIT_USAGE
 
 app = typer.Typer(
@@ -54,7 +55,7 @@ def main() -> None:
         app(prog_name="specaudit")
     except SpecauditError as error:
         if os.environ.get("SPECAUDIT_DEBUG"):
-            raise
+            traceback.print_exc()
         _print_error(error)
         sys.exit(error.exit_code)
     except BrokenPipeError:
@@ -62,17 +63,17 @@ def main() -> None:
         sys.exit(EXIT_USAGE)
     except Exception as error:
         if os.environ.get("SPECAUDIT_DEBUG"):
-            raise
-        print(f"error: {type(error).__name__}: {error}", file=sys.stderr)
+            traceback.print_exc()
+        print(f"error: {type(error).__name__}: {printable(str(error))}", file=sys.stderr)
         print("  this is a fault in specaudit; run again with --debug before the command to see where", file=sys.stderr)
         sys.exit(EXIT_USAGE)
 
 
 def _print_error(error: SpecauditError) -> None:
     where = f"{error.where}: " if error.where else ""
-    print(f"error: {where}{error.message}", file=sys.stderr)
+    print(f"error: {printable(where + error.message)}", file=sys.stderr)
     if error.way_out:
-        print(f"  {error.way_out}", file=sys.stderr)
+        print(f"  {printable(error.way_out)}", file=sys.stderr)
 
 
 if __name__ == "__main__":

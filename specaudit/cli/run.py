@@ -223,6 +223,8 @@ def run(
     )
     _require_seconds(time_limit, "--time-limit")
     _require_seconds(case_timeout, "--case-timeout")
+    if details < 0:
+        raise UsageError(f"{details} failures cannot be shown", where="--details", way_out="give 0 or more.")
     given = _given_fields(context)
     stored = only = None
     if resume is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from uuid import uuid4
 from rich.console import Console
 
 from specaudit.cli.json_file import check_json_file, write_json
+from specaudit.cli.lost_output import surviving_lost_output
 from specaudit.cli.ownership import claim_run
 from specaudit.cli.signals import stopping_on_signals
 from specaudit.core.errors import SpecauditError, UsageError
@@ -27,7 +29,7 @@ from specaudit.report.terminal import print_report
 from specaudit.runner import Selection, run_audit
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from specaudit.core.records import Arm, AuditPlan, CaseResult, UnitTiming
@@ -70,20 +72,32 @@ def run_session(
     selection = Selection(done=session.done(), done_ids=session.generated_ids(), only=only)
     deadline = None if output.time_limit is None else time.monotonic() + output.time_limit
     interrupted = False
-    with stopping_on_signals(), progress_display(messages, quiet=output.quiet) as progress:
-        try:
-            for event in run_audit(plan, selection=selection):
-                for shown in session.take(event):
-                    progress.show(shown)
-                if deadline is not None and isinstance(event, UnitFinished) and time.monotonic() > deadline:
-                    session.stopped_by = f"the time limit of {output.time_limit:g} s was reached"
-                    break
-        except KeyboardInterrupt:
-            interrupted = True
-        except SpecauditError:
-            directory.discard_if_unused()
-            raise
-    return session.finish(console, output, interrupted=interrupted)
+    if resumed is not None:
+        directory.lock()
+    with released(directory):
+        with stopping_on_signals(), progress_display(messages, quiet=output.quiet) as progress:
+            try:
+                for event in run_audit(plan, selection=selection):
+                    for shown in session.take(event):
+                        progress.show(shown)
+                    if deadline is not None and isinstance(event, UnitFinished) and time.monotonic() > deadline:
+                        session.stopped_by = f"the time limit of {output.time_limit:g} s was reached"
+                        break
+            except KeyboardInterrupt:
+                interrupted = True
+            except SpecauditError:
+                directory.discard_if_unused()
+                raise
+        return session.finish(console, output, interrupted=interrupted)
+
+
+@contextmanager
+def released(directory: RunDirectory) -> Iterator[None]:
+    """Run the block, then give the run directory back."""
+    try:
+        yield
+    finally:
+        directory.release()
 
 
 class _Session:
@@ -144,20 +158,23 @@ class _Session:
             summaries, self.cases, decision, planned_cases=planned, models=models, left_out=left_out
         )
         self.directory.write_report(report)
-        print_report(
-            console,
-            self.plan,
-            models,
-            summaries,
-            self.cases,
-            decision,
-            details=output.details,
-            run_directory=str(self.directory.path),
-            token_texts=self.token_texts or None,
-            left_out=left_out,
-        )
-        if output.json is not None:
+        if output.json is not None and output.json != "-":
             write_json(report, output.json)
+        with surviving_lost_output():
+            print_report(
+                console,
+                self.plan,
+                models,
+                summaries,
+                self.cases,
+                decision,
+                details=output.details,
+                run_directory=str(output.folder),
+                token_texts=self.token_texts or None,
+                left_out=left_out,
+            )
+            if output.json == "-":
+                write_json(report, output.json)
         return decision.exit_code
 
 
@@ -181,8 +198,13 @@ def _check_same_run(resumed: StoredRun, started: RunStarted) -> None:
     then = resumed.manifest["effective"]
     differing = [
         what
-        for what, key in (("target", "target"), ("draft", "draft"), ("prompts", "prompt_set_digest"))
-        if now[key] != then[key]
+        for what, key in (
+            ("target", "target"),
+            ("draft", "draft"),
+            ("prompts", "prompt_set_digest"),
+            ("a decoder's code", "decoder_digests"),
+        )
+        if now[key] != then.get(key)
     ]
     if provenance()["libraries"] != resumed.manifest["libraries"]:
         differing.append("library versions")

@@ -43,6 +43,11 @@ class DecoderError(SpecauditError):
     """A decoder that cannot be found or called. A decoder that fails while decoding is `unmeasured`, not this."""
 
 
+def printable(text: str) -> str:
+    """Return `text` on one line, with every character that a terminal would obey instead of drawing written out."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+
+
 MOST_NAMES = 20
 """Known names listed where none is close."""
 

@@ -24,6 +24,9 @@ class RunStarted:
     draft: ModelRecord | None
     """The draft as loaded, or None when there is none."""
 
+    decoder_digests: Mapping[str, str | None]
+    """SHA-256 of the file that defines each decoder, or None where it has none."""
+
     prompt_set: str
     """Name of the prompt set."""
 

@@ -29,6 +29,10 @@ SCHEMA_VERSION = 1
 """Version of the files in a run directory; raised with every change that a reader must know of."""
 
 
+LOCK = ".lock"
+"""File that holds the number of the process that writes to the directory, while it does."""
+
+
 class RunDirectory:
     """A run directory being written or read."""
 
@@ -41,8 +45,10 @@ class RunDirectory:
         """Make an empty run directory at `path`; raise UsageError where that cannot be done."""
         try:
             path.mkdir(parents=True, exist_ok=True)
-            if any(file.stat().st_size or file.is_dir() for file in path.iterdir()):
+            if any(file.stat().st_size or file.is_dir() for file in path.iterdir() if file.name != LOCK):
                 raise UsageError(f"'{path}' is not empty", where="--out", way_out="name a folder that is new or empty.")
+            directory = cls(path)
+            directory.lock()
             (path / "samples.jsonl").touch()
         except OSError as error:
             raise UsageError(
@@ -50,10 +56,36 @@ class RunDirectory:
                 where="--out",
                 way_out="name a folder that you may write to.",
             ) from error
-        return cls(path)
+        return directory
+
+    def lock(self) -> None:
+        """Claim the directory for this process; raise UsageError while another process that lives has it.
+
+        Raises OSError where the folder cannot be written.
+        """
+        path = self.path / LOCK
+        while True:
+            try:
+                with path.open("x", encoding="ascii") as file:
+                    file.write(str(os.getpid()))
+                return
+            except FileExistsError:
+                if _is_held(path):
+                    raise UsageError(
+                        f"another run is writing to '{self.path}'",
+                        where="--out",
+                        way_out="wait for it, or name another.",
+                    ) from None
+                path.unlink(missing_ok=True)
+
+    def release(self) -> None:
+        """Give the directory back."""
+        with suppress(OSError):
+            (self.path / LOCK).unlink(missing_ok=True)
 
     def discard_if_unused(self) -> None:
         """Remove the directory when nothing but empty files was written to it."""
+        self.release()
         files = list(self.path.iterdir())
         if any(file.stat().st_size for file in files):
             return
@@ -129,6 +161,16 @@ class RunDirectory:
         with (self.path / name).open("ab", buffering=0) as file:
             file.write(text.encode("utf-8", errors="replace"))
             os.fsync(file.fileno())
+
+
+def _is_held(lock: Path) -> bool:
+    """Return whether the process that a lock names is another one and lives."""
+    try:
+        holder = int(lock.read_text(encoding="ascii"))
+        os.kill(holder, 0)
+    except (OSError, ValueError) as error:
+        return isinstance(error, PermissionError)
+    return holder != os.getpid()
 
 
 def default_path(parent: Path, *, name: str, started: datetime) -> Path:

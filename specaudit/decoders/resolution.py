@@ -6,7 +6,8 @@ import importlib
 import importlib.util
 import sys
 from dataclasses import dataclass
-from inspect import Parameter, signature
+from hashlib import sha256
+from inspect import Parameter, getsourcefile, signature, unwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,16 +59,44 @@ def resolve_decoder(name: str) -> ResolvedDecoder:
     info = BUILT_IN.get(name)
     if info is not None:
         return _resolved(name, _load(info.entry_point), info.draft, max_batch_size=info.max_batch_size)
-    if ":" not in name:
-        way_out = nearest(name, BUILT_IN) or ""
-        raise DecoderError(
-            f"unknown decoder '{name}'",
-            where="--decoder",
-            way_out=f"{way_out} Your own code goes as module:function or path/to/file.py:function.".strip(),
-        )
+    check_decoder_name(name)
     function = _load(name)
     _check_signature(name, function)
     return _resolved(name, function, DraftNeed.MODULE, max_batch_size=None)
+
+
+def check_decoder_name(name: str) -> None:
+    """Raise DecoderError for a name that cannot be a decoder's, without importing anything."""
+    if name in BUILT_IN:
+        return
+    if ":" not in name:
+        close = nearest(name, BUILT_IN) or ""
+        raise DecoderError(
+            f"unknown decoder '{name}'",
+            where="--decoder",
+            way_out=f"{close}{'' if close.endswith('?') else '.'} Your own code goes as module:function or "
+            "path/to/file.py:function.",
+        )
+    place, _, attribute = name.rpartition(":")
+    if not place or not attribute:
+        raise DecoderError(
+            f"'{name}' names no function",
+            where="--decoder",
+            way_out="write module:function or path/to/file.py:function.",
+        )
+    if place.endswith(".py") and not Path(place).is_file():
+        raise DecoderError(
+            f"there is no file '{place}'", where="--decoder", way_out="check the path; it is taken from this folder."
+        )
+
+
+def source_digest(function: Callable[..., Any]) -> str | None:
+    """Return the SHA-256 of the file that defines a decoder, or None where it has none."""
+    try:
+        file = getsourcefile(unwrap(function))
+    except TypeError:
+        return None
+    return None if file is None else sha256(Path(file).read_bytes()).hexdigest()
 
 
 def _resolved(
@@ -86,12 +115,6 @@ def _resolved(
 
 def _load(entry_point: str) -> Callable[..., Any]:
     place, _, attribute = entry_point.rpartition(":")
-    if not place or not attribute:
-        raise DecoderError(
-            f"'{entry_point}' names no function",
-            where="--decoder",
-            way_out="write module:function or path/to/file.py:function.",
-        )
     module = _load_file(Path(place)) if place.endswith(".py") else _load_module(place)
     function = getattr(module, attribute, None)
     if function is None:
@@ -122,15 +145,13 @@ def _load_module(name: str) -> ModuleType:
         raise DecoderError(
             f"importing '{name}' failed: {error}", where="--decoder", way_out=f"install '{error.name}'."
         ) from error
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise _import_failure(name, error) from error
 
 
 def _load_file(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise DecoderError(
-            f"there is no file '{path}'", where="--decoder", way_out="check the path; it is taken from this folder."
-        )
     name = f"specaudit_decoder_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path.resolve())
     if spec is None or spec.loader is None:
@@ -142,12 +163,14 @@ def _load_file(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a script without a guard may end in sys.exit
         raise _import_failure(str(path), error) from error
     return module
 
 
-def _import_failure(place: str, error: Exception) -> DecoderError:
+def _import_failure(place: str, error: BaseException) -> DecoderError:
     return DecoderError(
         f"importing '{place}' failed: {type(error).__name__}: {error}",
         where="--decoder",

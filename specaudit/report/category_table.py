@@ -58,8 +58,7 @@ def print_category_table(console: Console, summaries: Sequence[ArmSummary], symb
     arms = [
         summary
         for summary in failing_decoders_first(summaries)
-        if summary.verdicts[Verdict.DIVERGED]
-        and any(category.cases >= FEWEST_CASES for category in summary.categories)
+        if summary.verdicts[Verdict.DIVERGED] and any(category.cases >= FEWEST_CASES for category in summary.categories)
     ]
     if not arms:
         return

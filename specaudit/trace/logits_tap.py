@@ -18,14 +18,17 @@ from specaudit.trace.fingerprint import slot_fingerprints
 from specaudit.trace.records import UNKNOWN
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from specaudit.trace.records import Step, Trace
 
 
 class LogitsTap:
     """Attaches top logits to the last step of a trace."""
 
-    def __init__(self, trace: Trace, *, seed: int) -> None:
-        """`seed` chooses the weights of the fingerprints."""
+    def __init__(self, trace: Trace, *, seed: int, hears: Callable[[], bool]) -> None:
+        """`seed` chooses the weights of the fingerprints; nothing is taken from a call while `hears` says no."""
+        self._hears = hears
         self._trace = trace
         self._seed = seed
         self._hidden_bits: list[int] = []  # of the last step's queries, row by row
@@ -48,9 +51,11 @@ class LogitsTap:
         self._hidden, self._hidden_bits, self._waiting = hidden, [], None
 
     def _on_model_start(self, module: nn.Module, arguments: tuple[Any, ...]) -> None:
-        self._is_inside_model = True
+        self._is_inside_model = self._hears()
 
     def _on_model_end(self, module: nn.Module, arguments: tuple[Any, ...], output: Any) -> None:
+        if not self._hears():
+            return
         self._is_inside_model = False
         waiting, self._waiting = self._waiting, None
         if waiting is None or output is None:
@@ -62,7 +67,7 @@ class LogitsTap:
         self._attach(bits, logits)
 
     def _on_head(self, module: nn.Module, arguments: tuple[Any, ...], output: Tensor) -> None:
-        if self._hidden is None or not arguments or not self._trace.steps:
+        if not self._hears() or self._hidden is None or not arguments or not self._trace.steps:
             return
         consumed = self._bits(arguments[0])
         self._hidden_bits = self._hidden_bits or self._bits(self._hidden)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
@@ -58,6 +59,10 @@ class _OpenStep:
     obstacles: list[str] = field(default_factory=list)
 
 
+SEVERAL_THREADS = "forwards of the target ran in other threads than the decoder's own"
+"""Steps of several threads cannot be told apart by what modules are called with."""
+
+
 class Recorder:
     """Records every step of `model` while its context is open; the model's own results keep every bit.
 
@@ -72,14 +77,30 @@ class Recorder:
         self.anatomy: Anatomy = examine(model)
         self.trace = Trace(obstacles=list(self.anatomy.obstacles))
         self._ledger = Ledger(self.trace)
-        self._logits = LogitsTap(self.trace, seed=seed)
+        self._logits = LogitsTap(self.trace, seed=seed, hears=self._hears)
         self._layers = {id(layer.module): layer for layer in self.anatomy.layers}
         self._caches: list[ref[Cache]] = []
         self._open: _OpenStep | None = None
         self._stack = ExitStack()
+        self._thread: int | None = None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Recorder:
+        """Return a recorder that hears nothing: a model copied while it is watched takes its hooks along."""
+        return Recorder(self.model, seed=self.seed)
+
+    def _hears(self) -> bool:
+        """Return whether a step is open and this is the thread that opened the recorder; others are noted, not heard."""
+        if self._thread is None:
+            return False
+        if threading.get_ident() == self._thread:
+            return True
+        if SEVERAL_THREADS not in self.trace.obstacles:
+            self.trace.obstacles.append(SEVERAL_THREADS)
+        return False
 
     def __enter__(self) -> Self:
         """Put the taps on."""
+        self._thread = threading.get_ident()
         modules = [layer.module for layer in self.anatomy.layers]
         self._implementation = self._current_implementation()
         with ExitStack() as stack:
@@ -96,7 +117,7 @@ class Recorder:
     ) -> None:
         """Take the taps off."""
         self._stack.close()
-        self._open = None
+        self._thread = self._open = None
         self._logits.expect(None)
 
     def _hooks(self) -> list[Any]:
@@ -122,21 +143,23 @@ class Recorder:
     # What the model tells while a step is open
 
     def _on_start(self, module: nn.Module, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+        if not self._hears():
+            return
         input_ids = options.get("input_ids", arguments[0] if arguments else None)
         self._logits.expect(None)
         self._open = _OpenStep(input_ids=None if input_ids is None else input_ids.detach().clone())
 
     def _on_embedding(self, module: nn.Module, arguments: tuple[Any, ...]) -> None:
-        if self._open is not None and self._open.input_ids is None and arguments:
+        if self._hears() and self._open is not None and self._open.input_ids is None and arguments:
             self._open.input_ids = arguments[0].detach().clone()
 
     def _on_layer(self, module: nn.Module, arguments: tuple[Any, ...]) -> None:
-        if self._open is not None:
+        if self._hears() and self._open is not None:
             self._open.entered.add(self._layers[id(module)].index)
 
     def _position_hook(self, positions_of: Any) -> Any:
         def hook(module: nn.Module, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
-            if self._open is not None:
+            if self._hears() and self._open is not None:
                 positions = positions_of(arguments, options)
                 if positions is None:
                     self._open.obstacles.append("a position module was called in an unknown way")
@@ -146,7 +169,7 @@ class Recorder:
         return hook
 
     def _on_write(self, cache: Cache, layer: int, keys: Tensor, values: Tensor) -> None:
-        if self._open is None:
+        if not self._hears() or self._open is None:
             return
         self._open.cache = self._cache_number(cache)
         self._open.fed[layer] = state_fingerprints(keys, values, layer=layer, seed=self.seed)
@@ -162,7 +185,7 @@ class Recorder:
         self, module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Any, is_causal: bool
     ) -> None:
         step = self._open
-        if step is None:
+        if step is None or not self._hears():
             return
         layer = self._layers[id(module)]
         queries, width = query.shape[2], key.shape[2]
@@ -200,6 +223,8 @@ class Recorder:
         return step.reading_of[key]
 
     def _on_end(self, module: nn.Module, arguments: tuple[Any, ...], output: Any) -> None:
+        if not self._hears():
+            return
         step, self._open = self._open, None
         if step is None or output is None:  # a forward that raised made no logits and is no step
             return

@@ -48,6 +48,7 @@ ALLOWED = {
     "models": Row("core bundled_files cache_folder", "torch transformers numpy gguf"),
     "batch": Row("core", "torch transformers"),
     "isolation": Row("", "torch transformers"),
+    "canary": Row("", "torch transformers"),
     "outputs": Row("", "torch"),
     "threads": Row("models", "torch"),
     # what knows outputs alone: no model, no decoder
@@ -68,11 +69,13 @@ ALLOWED = {
     # what brings them together; it neither reports nor knows the command line
     "runner": Row(
         "core prompts models decoders trace checks text isolation outputs settings reference"
-        " second_turns planning draft_supply output_comparison call_timeout threads",
+        " second_turns planning draft_supply output_comparison call_timeout threads canary",
         "torch",
     ),
     "diagnosis": Row(),
-    "doctor": Row("core batch prompts models decoders diagnosis planning runner settings threads trace", "torch"),
+    "doctor": Row(
+        "core canary batch prompts models decoders diagnosis planning runner settings threads trace", "torch"
+    ),
     "cli": Row(EVERYTHING, "typer rich"),
     "__main__": Row("cli"),
 }

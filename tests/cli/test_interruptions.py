@@ -80,7 +80,8 @@ def test_killed_ten_times_then_resumed(whole: Path, in_folder: Path) -> None:
         deadline = time.monotonic() + 120
         # Most of the time is loading: wait for work to begin, then kill within the work.
         while process.poll() is None and time.monotonic() < deadline:
-            if random.random() < 0.02 or (written.exists() and written.stat().st_size > before):
+            has_begun = (folder / "manifest.json").exists() and random.random() < 0.05
+            if has_begun or (written.exists() and written.stat().st_size > before):
                 break
             time.sleep(0.05)
         time.sleep(random.random() * 0.2)

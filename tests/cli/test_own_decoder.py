@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from transformers.models.llama import modeling_llama
 
 from tests.cli.command import Result, specaudit
 
@@ -90,6 +91,13 @@ FAILING = {
     "returns-floats": "    return [[0.5] for _ in prompts]\n",
     "id-outside": "    return [[10**9] for _ in prompts]\n",
     "exits": "    raise SystemExit(0)\n",
+    "raises-no-exception": (
+        "    class Odd(BaseException):\n        def __str__(self):\n            raise ValueError\n    raise Odd\n"
+    ),
+    "leaves-a-hook": (
+        "    target.lm_head.register_forward_hook(lambda module, arguments, output: output.roll(1, -1))\n"
+        "    return [[1] for _ in prompts]\n"
+    ),
     "changes-weights": ("    target.get_input_embeddings().weight.mul_(1.01)\n    return [[1] for _ in prompts]\n"),
 }
 
@@ -108,5 +116,63 @@ def test_a_decoder_that_fails_is_unmeasured(name: str, in_folder: Path) -> None:
     assert {case["verdict"] for case in theirs} == {"unmeasured"}
     assert all(case["error"] for case in theirs)
     assert theirs[0]["error"] in " ".join(result.stdout.split())
-    if name != "changes-weights":  # the run goes on, and what others give is measured
+    if name not in {"changes-weights", "leaves-a-hook"}:  # the run goes on, and what others give is measured
         assert {case["verdict"] for case in cases if case["decoder"] == "eqspec"} == {"identical"}
+
+
+def test_what_a_decoder_leaves_behind_is_not_blamed_on_the_next(in_folder: Path) -> None:
+    last = "    return outputs\n"
+    hook = "    target.lm_head.register_forward_hook(lambda module, arguments, output: output.roll(1, -1))\n"
+    result, cases = audit(
+        in_folder, broken(last, hook + last), "--limit", "4", "--decoder", "theirs/rollback.py:decode,eqspec"
+    )
+    assert result.exit_code == 3
+    assert {case["verdict"] for case in cases} == {"unmeasured"}
+    errors = {case["decoder"]: case["error"] for case in cases}
+    assert "left the target computing something else" in errors["theirs/rollback.py:decode"]
+    assert "decoder 'theirs/rollback.py:decode' had left" in errors["eqspec"]
+
+
+IMPORTS = {
+    "exits": ("import sys\nsys.exit(0)\n", "failed: SystemExit: 0"),
+    "patches": (
+        "import transformers.models.llama.modeling_llama as llama\n"
+        "right = llama.apply_rotary_pos_emb\n"
+        "llama.apply_rotary_pos_emb = lambda q, k, cos, sin, *rest, **more: right(q * 1.1, k, cos, sin, *rest, **more)\n",
+        "changes what the target computes",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", IMPORTS)
+def test_importing_a_decoder_neither_ends_nor_changes_the_run(
+    name: str, in_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(modeling_llama, "apply_rotary_pos_emb", modeling_llama.apply_rotary_pos_emb)  # put back after
+    source, message = IMPORTS[name]
+    (in_folder / "theirs.py").write_text(SOURCE + source)
+    result = specaudit("run", "--decoder", "theirs.py:decode", "--limit", "2")
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_forwards_in_other_threads_are_unobserved_and_compared_all_the_same(in_folder: Path) -> None:
+    threaded = (
+        "import threading\n"
+        "from specaudit.decoders.greedy import decode as greedy\n"
+        "def decode(target, draft, tokenizer, prompts, **options):\n"
+        "    outputs = [None] * len(prompts)\n"
+        "    def one(place):\n"
+        "        outputs[place] = greedy(target, None, tokenizer, [prompts[place]], **options)[0]\n"
+        "    threads = [threading.Thread(target=one, args=(place,)) for place in range(len(prompts))]\n"
+        "    for thread in threads:\n"
+        "        thread.start()\n"
+        "    for thread in threads:\n"
+        "        thread.join()\n"
+        "    return outputs\n"
+    )
+    result, cases = audit(in_folder, threaded, "--limit", "4")
+    assert result.exit_code == 0, result.stdout
+    assert {case["verdict"] for case in cases} == {"identical"}
+    assert {case["sync"] for case in cases} == {"unobserved"}
+    assert "other threads" in cases[0]["sync_reason"]
