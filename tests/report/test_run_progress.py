@@ -28,6 +28,7 @@ def _started(prompts: int = 48, plan=PLAN) -> RunStarted:
         plan=plan,
         target=MODELS.target,
         draft=MODELS.draft,
+        decoder_digests={},
         prompt_set="bundled",
         prompt_set_digest="0" * 64,
         prompt_ids=tuple(f"chat-{number:02}" for number in range(prompts)),
