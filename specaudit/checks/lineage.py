@@ -39,6 +39,9 @@ class Node:
     own: list[int]
     """Content id of each query's own slot, [q]; `UNKNOWN` where it was not found."""
 
+    first_write: int
+    """Write of the first query; those of the others follow."""
+
     sees_itself: list[bool]
     """Whether each query sees its own slot, [q]."""
 
@@ -67,6 +70,13 @@ class Lineages:
         contents = len(trace.writes_of)
         self._lowest = np.full((len(streams), contents), UNKNOWN, dtype=np.int32)
         self._highest = self._lowest.copy()
+        self._contents_of: list[list[int]] = [[] for _ in trace.writes]  # by write: one for each group of layers
+        for content, writes in enumerate(trace.writes_of):
+            for write in writes:
+                self._contents_of[write].append(content)
+        self._first_write: dict[int, int] = {}  # by step
+        for place, made in enumerate(trace.writes):
+            self._first_write.setdefault(made.step, place)
         self._last: dict[int | None, dict[int, Node]] = {}  # cache -> row -> its last block
         self._continued: set[Node] = set()  # blocks that others of this step go on with
 
@@ -84,6 +94,7 @@ class Lineages:
             row=block.row,
             contents=block.contents,
             own=[UNKNOWN if own == UNKNOWN else int(block.contents[own]) for own in block.own],
+            first_write=self._first_write[block.step] + block.row * len(block.ids),
             sees_itself=block.sees_itself,
         )
         seen = block.contents[block.seen_before]
@@ -148,7 +159,7 @@ class Lineages:
         nothing = Places(lowest=unknown, highest=unknown)
         for stream, (tokens, prompt_length) in enumerate(self._streams):
             first = block.starts_at(tokens, prompt_length)
-            if first is None or (whole_prompts and common_length(tokens, block.ids[first:]) < prompt_length):
+            if first is None or (whole_prompts and not _is_whole_prompt(block, first, tokens[:prompt_length])):
                 continue
             reading = read_block(block, tokens, prompt_length, nothing, before=None, first=first)
             reading.begins = True
@@ -199,11 +210,16 @@ class Lineages:
         self._last.setdefault(cache, {})[node.row] = node
         for stream, reading in node.readings.items():
             for query, index in reading.indices.items():
-                content = node.own[query]
-                if content != UNKNOWN:
+                for content in self._contents_of[node.first_write + query]:
                     lowest = self._lowest[stream, content]
                     self._lowest[stream, content] = index if lowest == UNKNOWN else min(lowest, index)
                     self._highest[stream, content] = max(self._highest[stream, content], index)
+
+
+def _is_whole_prompt(block: Block, first: int, prompt: list[int]) -> bool:
+    """Return whether a block feeds a whole prompt from position 0 on: what finished rows are fed goes on counting."""
+    is_placed = block.positions is None or block.positions[first] == 0
+    return is_placed and common_length(prompt, block.ids[first:]) == len(prompt)
 
 
 def _distance(node: Node, starts: Mapping[int, int]) -> int:

@@ -36,14 +36,14 @@ class _Lineage:
 
     nodes: list[Node]
     fed: dict[int, int] = field(default_factory=dict)  # stream -> tokens fed, exact ones twice
-    chosen: dict[int, int] = field(default_factory=lambda: defaultdict(int))  # stream -> output tokens chosen
+    chosen: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))  # stream -> output tokens chosen
 
     def add(self, node: Node) -> None:
         self.nodes.append(node)
         for stream, reading in node.readings.items():
             fed = max(reading.reached + reading.reached_exactly, bool(reading.indices))
             self.fed[stream] = max(self.fed.get(stream, 0), fed)
-            self.chosen[stream] += reading.chosen
+            self.chosen[stream] |= reading.chosen
 
 
 def choose_owners(nodes: Sequence[Node]) -> list[int | None]:
@@ -103,7 +103,7 @@ class _Choosing:
         fed = lineage.fed.get(stream, 0)
         is_claimed = any(stream in self.claimed[node.step] for node in lineage.nodes)
         return (
-            TOKEN * (fed + lineage.chosen[stream])
+            TOKEN * (fed + len(lineage.chosen[stream]))
             - SHARING * is_claimed
             - NOTHING_FED * (not fed)
             + 2 * (stream not in self.owned)

@@ -47,8 +47,8 @@ class Reading:
     reached_exactly: int = 0
     """The same, counting exact queries alone."""
 
-    chosen: int = 0
-    """Output tokens that the target's logits chose after the block's tokens."""
+    chosen: set[int] = field(default_factory=set)
+    """Stream indices of the output tokens that the target's logits chose after the block's tokens."""
 
     is_complete: bool = False
     """Whether all tokens that another rests on had been fed before this block: what follows is of no account."""
@@ -136,7 +136,8 @@ class _Reader:
             if is_alive:
                 self.has_begun = True
                 self.reading.reached = max(self.reading.reached, index + 1)
-                self.reading.chosen += self._chose_next(query, index)
+                if self._chose_next(query, index):
+                    self.reading.chosen.add(index + 1)
         elif self.has_begun and is_alive and own != UNKNOWN:
             self.is_off[own] = True
 

@@ -8,7 +8,6 @@ of prompts that begin alike may be fed by the row of another stream; that excuse
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,34 +45,39 @@ class _Resting:
 
     def harmful(self) -> list[Attempt]:
         """Return the failed attempts that do harm."""
-        sound_contents = {attempt.content for attempt, findings in self.failures.items() if findings == ()}
-        altered = self._contents_rested_on() - sound_contents
+        kept = self._writes_rested_on()
         failed = [attempt for attempt in self.own if self.failures[attempt]]
         return [
             attempt
             for attempt in failed
-            if attempt.content in altered or self._chose_alone(attempt) or self._is_excused_by_others(attempt)
+            if attempt.write in kept or self._chose_alone(attempt) or self._is_excused_by_others(attempt)
         ]
 
-    def _contents_rested_on(self) -> set[int]:
-        """Return the contents of all slots that the last query saw, its own, and those that they were made from."""
-        by_content: dict[int, list[Attempt]] = defaultdict(list)
-        for attempt in self.own:
-            by_content[attempt.content].append(attempt)
+    def _writes_rested_on(self) -> set[int]:
+        """Return the writes behind all slots that the last query saw and that those were made from.
+
+        A slot with the bits of a sound attempt is sound, whoever wrote it.
+        """
+        sound_writes = {attempt.write for attempt, findings in self.failures.items() if findings == ()}
+        by_write = {attempt.write: attempt for attempt in self.own}
         last = [attempt for attempt in self.own if attempt.stream_index == len(self.stream.tokens) - 2]
-        found: set[int] = set()
         sound = [attempt for attempt in last if self.failures[attempt] == ()]
         waiting = sound or [attempt for attempt in last if not self._is_consistent(attempt)]
+        seen: set[int] = set()
+        kept: set[int] = set()
         while waiting:
-            new = self._contents_seen(waiting.pop()) - found
-            found |= new
-            waiting += [earlier for content in new for earlier in by_content.get(content, ())]
-        return found - {UNKNOWN}
+            new = self._contents_seen(waiting.pop()) - seen
+            seen |= new
+            for writes in (self.trace.writes_of[content] for content in new):
+                sound_ones = sound_writes.intersection(writes)
+                waiting += [by_write[write] for write in sound_ones or writes if write in by_write]
+                kept |= set() if sound_ones else set(writes)
+        return kept
 
     def _contents_seen(self, attempt: Attempt) -> set[int]:
         view = self.trace.steps[attempt.step].views[0]
         columns = np.flatnonzero(view.visible[attempt.row, attempt.query])
-        return {attempt.content, *view.contents[attempt.row, columns].tolist()}
+        return set(view.contents[attempt.row, columns].tolist()) - {UNKNOWN}
 
     def _is_excused_by_others(self, attempt: Attempt) -> bool:
         """Return whether rows of other streams alone fed the token soundly, and this attempt is right for no prefix."""

@@ -36,8 +36,8 @@ class Attempt:
     stream_index: int
     """Index of the token in prompt + output."""
 
-    content: int
-    """Content id of the slot that it filled, in the widest view; `UNKNOWN` where that was not found."""
+    write: int
+    """Index of its write in the trace."""
 
     strangers: int
     """Number of slots of the widest view that it saw and that are known to hold no token which belongs before it."""
@@ -152,7 +152,7 @@ def _attempt(node: Node, reading: Reading, query: int) -> Attempt:
         row=node.row,
         query=query,
         stream_index=reading.indices[query],
-        content=node.own[query],
+        write=node.first_write + query,
         strangers=reading.strangers[query],
         sees_itself=node.sees_itself[query],
     )

@@ -86,19 +86,18 @@ def own_slots(fed: np.ndarray, held: np.ndarray, visible: np.ndarray) -> np.ndar
     """Return the column that holds each query's own slot, int64 [B, q].
 
     `fed` are the fingerprints of the new keys and values [B, q], `held` those of all slots [B, n], `visible` is bool
-    [B, q, n]. The last q columns when they match (contiguous caches), unless a query sees others with the same bits and
-    not its own (zeros look like the unwritten end of a static cache); else the rightmost visible column with the same
-    bits, else any, else `UNKNOWN`.
+    [B, q, n]. The last q columns when they match (contiguous caches), unless no query sees its own there while one sees
+    the same bits elsewhere: a token whose keys and values are zeros looks like the unwritten end of a static cache. Else
+    the rightmost visible column with the same bits, else any, else `UNKNOWN`.
     """
     queries, width = fed.shape[1], held.shape[1]
     last = np.broadcast_to(np.arange(width - queries, width), fed.shape)
     is_contiguous = queries <= width and np.array_equal(held[:, width - queries :], fed)
-    if is_contiguous and (np.take_along_axis(visible, last[:, :, None], 2).all() or not visible.any()):
+    if is_contiguous and np.take_along_axis(visible, last[:, :, None], 2).any():
         return last
     same = fed[:, :, None] == held[:, None, :]  # [B, q, n]
     seen = np.where(same & visible, np.arange(width), UNKNOWN).max(-1, initial=UNKNOWN)
-    if is_contiguous:
-        sees_last = np.take_along_axis(visible, last[:, :, None], 2)[:, :, 0]
-        return np.where(sees_last | (seen == UNKNOWN), last, seen)
+    if is_contiguous and (seen == UNKNOWN).all():
+        return last
     anywhere: np.ndarray = np.where(same, np.arange(width), UNKNOWN).max(-1, initial=UNKNOWN)
     return np.where(seen != UNKNOWN, seen, anywhere)

@@ -239,6 +239,24 @@ def test_padding_recognised_by_its_id(pad: int) -> None:
     )
 
 
+def test_only_the_first_layer_trimmed() -> None:
+    """Batch 1 without padding, one token a forward: every layer takes what its cache holds."""
+
+    def alter(forward: Forward) -> None:
+        forward.attention_mask = None
+        if forward.step == AT:
+            first, *_ = forward.cache.cache.layers
+            first.keys, first.values = first.keys[:, :, :-1], first.values[:, :, :-1]
+
+    batch = replace(ALL_REJECTED, prompts=((5, 9, 11, 14),))
+    one_at_a_time = _without_proposals(Broken(forward=alter))
+    result = audit(one_at_a_time, batch)
+    finding = result.judgements[0].findings[0]
+    index = len(batch.prompts[0]) + AT - 1
+    assert (finding.check, finding.step, finding.layer) == (Check.RECT, AT, 0)
+    assert (finding.expected, finding.actual) == (index + 1, index)
+
+
 def _without_proposals(broken: Broken):
     class NoDraft:
         def start(self, **options):
