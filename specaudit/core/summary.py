@@ -17,7 +17,7 @@ from specaudit.core.shares import share
 from specaudit.core.vocabulary import Check, Compared, Symptom, Sync, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from specaudit.core.displacement import Displacement
     from specaudit.core.records import CaseResult, Finding, ModelRecord, UnitTiming
@@ -92,6 +92,17 @@ class CategorySummary:
 
     exact_match: Share | None
     """Identical among measured cases, or None when none was measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceEnds:
+    """How the reference's outputs end. Where none ends in EOS, a decoder that runs past it cannot be told."""
+
+    prompts: int
+    """Different prompts, by digest, that have a reference."""
+
+    at_eos: int
+    """Those of them whose reference ends in EOS, the rest being cut at the most new tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,6 +225,12 @@ def arm_key(record: CaseResult | UnitTiming | ArmSummary) -> ArmKey:
 def is_failing(case: CaseResult) -> bool:
     """Return whether a case diverged or violated a check; an unmeasured case alone is not a finding."""
     return case.verdict is Verdict.DIVERGED or case.sync is Sync.VIOLATED
+
+
+def reference_ends(cases: Iterable[CaseResult], eos_token_ids: Collection[int]) -> ReferenceEnds:
+    """Return how the reference ends for the prompts of `cases`; a prompt without a reference takes no part."""
+    last_ids = {case.prompt_digest: case.reference_ids[-1] for case in cases if case.reference_ids}
+    return ReferenceEnds(prompts=len(last_ids), at_eos=sum(token in eos_token_ids for token in last_ids.values()))
 
 
 def first_violation(cases: Iterable[CaseResult]) -> Violation | None:

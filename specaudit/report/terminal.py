@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from specaudit.core.shares import upper_bound_of_zero
-from specaudit.core.summary import is_failing
+from specaudit.core.summary import is_failing, reference_ends
 from specaudit.core.vocabulary import RunVerdict
 from specaudit.report.arm_notes import arm_name, print_arm_notes
 from specaudit.report.arm_table import TABLE_WIDTH, arm_table
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from specaudit.core.gate import Decision
     from specaudit.core.records import AuditPlan, CaseResult, LeftOut, ModelRecord
-    from specaudit.core.summary import ArmSummary, ReasonCount, RunModels
+    from specaudit.core.summary import ArmSummary, ReasonCount, ReferenceEnds, RunModels
     from specaudit.report.symbols import Symbols
 
 DEFAULT_DETAILS = 3
@@ -64,7 +64,9 @@ def print_report(
     """
     symbols = symbols_for(console)
     _print_models(console, plan, models, cases, left_out, symbols)
-    _print_outcome(console, summaries, cases, symbols, details, run_directory, token_texts)
+    ends = reference_ends(cases, models.target.eos_token_ids)
+    ending = _ending(ends, is_ignored=not models.target.eos_token_ids)
+    _print_outcome(console, summaries, cases, symbols, details, run_directory, token_texts, ending=ending)
     console.print()
     if run_directory is not None:
         console.print(_plain(f"run directory: {run_directory}", symbols), soft_wrap=True)
@@ -141,16 +143,29 @@ def _print_outcome(
     details: int,
     run_directory: str | None,
     token_texts: Mapping[int, str] | None,
+    *,
+    ending: Text | None = None,
 ) -> None:
     """Print what lies between the heading and the last lines: table, failures, what was not seen or measured."""
     if summaries:
         console.print()
         print_table(console, arm_table(summaries, symbols), least_width=TABLE_WIDTH)
         console.print(Text("below a share: its 95 % interval; RECT, POS: cases with a violation", style="dim"))
+        if ending is not None:
+            print_paragraph(console, ending)
     print_category_table(console, summaries, symbols)
     print_arm_notes(console, summaries, symbols)
     _print_failures(console, summaries, cases, symbols, details, run_directory, token_texts)
     _print_reasons(console, summaries, symbols)
+
+
+def _ending(ends: ReferenceEnds, *, is_ignored: bool) -> Text:
+    """Say in how many prompts EOS was reached, and so whether the run can tell a decoder that runs past it."""
+    text = f"reference: reached end of sequence in {ends.at_eos} of {counted(ends.prompts, 'prompt')}"
+    if ends.at_eos or not ends.prompts:
+        return Text(text, style="dim")
+    way_out = "it is ignored" if is_ignored else "raise --max-new-tokens to reach it"
+    return Text(f"{text}: how decoders end an output was not tested; {way_out}", style="yellow")
 
 
 def _print_failures(

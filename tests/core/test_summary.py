@@ -10,7 +10,7 @@ import pytest
 from specaudit.core.gate import decide
 from specaudit.core.report_document import report_document
 from specaudit.core.shares import share
-from specaudit.core.summary import ReasonCount, first_violation, summarise
+from specaudit.core.summary import ReasonCount, ReferenceEnds, first_violation, reference_ends, summarise
 from specaudit.core.vocabulary import Check, RunVerdict, Symptom, Sync, Verdict
 from tests.report.sample_runs import (
     DIVERGED_IDS,
@@ -234,3 +234,19 @@ def test_report_document_leaves_null_where_nothing_was_measured() -> None:
     assert crashing["violated"] is None
     assert len(document["unmeasured_case_ids"]) == 24
     assert document["failing_case_ids"] == []
+
+
+def test_references_are_counted_once_a_prompt_and_only_where_there_is_one() -> None:
+    cut, none = REFERENCE_IDS[:5], ()
+    cases = [
+        case(of, number, reference_ids=reference, output_ids=reference or None)
+        for of in (arm("eqspec", 1), arm("bsp", 4))
+        for number, reference in enumerate([REFERENCE_IDS, cut, cut, none])
+    ]
+    assert reference_ends(cases, {2, 3}) == ReferenceEnds(prompts=3, at_eos=1)
+    assert reference_ends(cases, ()) == ReferenceEnds(prompts=3, at_eos=0)
+    summaries, decision = summarise(cases, []), decide(cases, planned=8)
+    totals = report_document(summaries, cases, decision, planned_cases=8, models=MODELS)["totals"]
+    assert (totals["references"], totals["references_at_eos"]) == (3, 1)
+    totals = report_document(summaries, cases, decision, planned_cases=8)["totals"]
+    assert totals["references_at_eos"] is None  # without a model nobody knows what ends a text

@@ -187,6 +187,18 @@ def test_ignored_settings_are_named() -> None:
     assert "\ndraft" not in report
 
 
+def test_a_run_that_never_reached_the_end_says_what_it_did_not_test() -> None:
+    cut = REFERENCE_IDS[:8]
+    run = SampleRun(
+        cases=tuple(case(arm("eqspec", 4), n, output_ids=cut, reference_ids=cut) for n in range(4)), timings=()
+    )
+    report = " ".join(_report(run).split())
+    assert "reference: reached end of sequence in 0 of 4 prompts: how decoders end an output was not tested;" in report
+    assert "raise --max-new-tokens" in report
+    ignored = RunModels(target=replace(MODELS.target, eos_token_ids=()), draft=None)
+    assert "was not tested; it is ignored" in " ".join(_report(run, models=ignored).split())
+
+
 def test_no_details_still_counts_the_failures() -> None:
     assert "5 failing cases not shown" in _report(failing_run(), details=0)
 
