@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from specaudit.core.shares import upper_bound_of_zero
-from specaudit.core.summary import is_failing, reference_ends
+from specaudit.core.summary import arm_key, is_failing, reference_ends
 from specaudit.core.vocabulary import RunVerdict
 from specaudit.report.arm_notes import arm_name, print_arm_notes
 from specaudit.report.arm_table import TABLE_WIDTH, arm_table
@@ -24,13 +24,13 @@ from specaudit.report.symbols import symbols_for
 from specaudit.report.visible_text import shorten, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rich.console import Console
 
     from specaudit.core.gate import Decision
     from specaudit.core.records import AuditPlan, CaseResult, LeftOut, ModelRecord
-    from specaudit.core.summary import ArmSummary, ReasonCount, ReferenceEnds, RunModels
+    from specaudit.core.summary import ArmKey, ArmSummary, ReasonCount, ReferenceEnds, RunModels
     from specaudit.report.symbols import Symbols
 
 DEFAULT_DETAILS = 3
@@ -38,6 +38,9 @@ DEFAULT_DETAILS = 3
 
 MOST_REASONS = 6
 """Reasons shown of those for which cases were not observed or not measured, the most frequent first."""
+
+MOST_DECODERS = 4
+"""Decoders named beside a reason."""
 
 REASON_CELLS = 300
 """Most terminal cells of one reason or error message."""
@@ -193,28 +196,43 @@ def _print_failures(
 
 def _print_reasons(console: Console, summaries: Sequence[ArmSummary], symbols: Symbols) -> None:
     for heading, reasons in (
-        (f"{symbols.partly} inner state not observed", _grouped(summary.unobserved for summary in summaries)),
-        (f"{symbols.unknown} unmeasured", _grouped(summary.errors for summary in summaries)),
+        (f"{symbols.partly} inner state not observed", _grouped(summaries, lambda summary: summary.unobserved)),
+        (f"{symbols.unknown} unmeasured", _grouped(summaries, lambda summary: summary.errors)),
     ):
         if not reasons:
             continue
         console.print()
         console.print(Text(heading, style="yellow"))
-        for reason, count in list(reasons.items())[:MOST_REASONS]:
+        for reason, arms in reasons[:MOST_REASONS]:
             shown = shorten(visible(reason, ascii_only=symbols.is_ascii), REASON_CELLS, ellipsis=symbols.ellipsis)
-            print_paragraph(console, Text(f"{counted(count, 'case')}: {shown}"), indent=INDENT)
-        rest = list(reasons.values())[MOST_REASONS:]
+            place = f", {_arm_names(list(arms))}" if len(summaries) > 1 else ""
+            line = f"{counted(sum(arms.values()), 'case')}{visible(place, ascii_only=symbols.is_ascii)}: {shown}"
+            print_paragraph(console, Text(line), indent=INDENT)
+        rest = [sum(arms.values()) for _, arms in reasons[MOST_REASONS:]]
         if rest:
             more = f"{counted(sum(rest), 'case')} for {counted(len(rest), 'further reason')}, not shown"
             print_paragraph(console, Text(more), indent=INDENT)
 
 
-def _grouped(groups: Iterable[tuple[ReasonCount, ...]]) -> dict[str, int]:
-    """Return how many cases give each reason over all arms, most frequent first."""
-    counts: Counter[str] = Counter()
-    for group in groups:
-        counts.update({item.reason: item.count for item in group})
-    return dict(counts.most_common())
+def _grouped(
+    summaries: Sequence[ArmSummary], reasons_of: Callable[[ArmSummary], tuple[ReasonCount, ...]]
+) -> list[tuple[str, Counter[ArmKey]]]:
+    """Return each reason with how many cases of which arms give it, the most frequent first."""
+    counts: dict[str, Counter[ArmKey]] = {}
+    for summary in summaries:
+        for item in reasons_of(summary):
+            counts.setdefault(item.reason, Counter())[arm_key(summary)] += item.count
+    return sorted(counts.items(), key=lambda one: -one[1].total())
+
+
+def _arm_names(arms: Sequence[ArmKey]) -> str:
+    """Name arms by decoder, with their batch sizes where those are known: `eqspec at batch 1, 4, bsp at batch 4`."""
+    sizes: dict[str, dict[str, None]] = {}
+    for arm in arms:
+        sizes.setdefault(arm.decoder, {}).update({} if arm.batch_size is None else {str(arm.batch_size): None})
+    shown = [f"{decoder} at batch {', '.join(of)}" if of else decoder for decoder, of in sizes.items()]
+    more = [f"{len(shown) - MOST_DECODERS} more"] if len(shown) > MOST_DECODERS else []
+    return ", ".join([*shown[:MOST_DECODERS], *more])
 
 
 def _print_bound(console: Console, summaries: Sequence[ArmSummary], decision: Decision, symbols: Symbols) -> None:

@@ -64,6 +64,7 @@ def test_a_mixture_is_no_output(in_folder: Path) -> None:
     exit_code, _, cases, _ = audit(in_folder, "(lambda text: text if 'e' in text else [1])")
     assert exit_code == 3
     assert {case["error"] for case in cases if case["error"]} <= {
-        f"output {place} is a str, not a list of token ids" for place in range(4)
+        f"output {place} is a str, not a list of token ids; return text for all prompts or for none"
+        for place in range(4)
     }
     assert "unmeasured" in {case["verdict"] for case in cases}

@@ -199,6 +199,14 @@ def test_a_run_that_never_reached_the_end_says_what_it_did_not_test() -> None:
     assert "was not tested; it is ignored" in " ".join(_report(run, models=ignored).split())
 
 
+def test_a_reason_names_its_arms_where_there_are_several() -> None:
+    arms = [arm(decoder, size) for decoder in ("eqspec", "bsp") for size in (1, 4)]
+    cases = [case(of, n, output_ids=None, error="RuntimeError: boom") for of in arms[:3] for n in range(2)]
+    several = SampleRun(cases=(*cases, *clean_cases(arms[3], 2)), timings=())
+    assert "  6 cases, eqspec at batch 1, 4, bsp at batch 1: RuntimeError: boom" in _report(several).splitlines()
+    assert "  2 cases: RuntimeError: boom" in _report(SampleRun(cases=tuple(cases[:2]), timings=())).splitlines()
+
+
 def test_no_details_still_counts_the_failures() -> None:
     assert "5 failing cases not shown" in _report(failing_run(), details=0)
 
