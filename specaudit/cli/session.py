@@ -172,6 +172,7 @@ class _Session:
                 run_directory=str(output.folder),
                 token_texts=self.token_texts or None,
                 left_out=left_out,
+                planned_prompts=min(len(self.started.prompt_ids), planned),  # fewer where one call is run again
             )
             if output.json == "-":
                 write_json(report, output.json)

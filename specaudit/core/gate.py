@@ -51,7 +51,8 @@ def decide(
     missing = planned - len(cases)
     if diverged or violated:
         reasons = [f"{diverged} of {len(cases)} cases diverged"] if diverged else []
-        reasons += [f"{violated} of {len(cases)} cases violated a check"] if violated else []
+        of_all = "" if diverged else f" of {len(cases)} cases"
+        reasons += [f"{violated}{of_all} violated a check"] if violated else []
         reasons += [f"{unmeasured} unmeasured"] if unmeasured else []
         reasons += [f"{missing} not run"] if missing else []
         return Decision(verdict=RunVerdict.FAILED, exit_code=EXIT_FINDING, reasons=tuple(reasons))
@@ -69,9 +70,9 @@ def decide(
         )
     unobserved = sum(case.sync is Sync.UNOBSERVED for case in cases)
     if unobserved:
-        reasons = [f"outputs equal; inner state not observed in {unobserved} of {len(cases)} cases"]
+        reasons = [f"inner state not observed in {unobserved} of {len(cases)} cases"]
         as_text = sum(case.compared is Compared.TEXT for case in cases)
         reasons += [f"{as_text} compared as text"] if as_text else []
         return Decision(verdict=RunVerdict.EQUAL_OUTPUTS, exit_code=EXIT_PASSED, reasons=tuple(reasons))
-    reason = f"{len(cases)} of {len(cases)} cases identical, RECT and POS hold at every step"
+    reason = f"{len(cases)} of {len(cases)} cases identical, RECT and POS held"
     return Decision(verdict=RunVerdict.LOSSLESS, exit_code=EXIT_PASSED, reasons=(reason,))

@@ -189,7 +189,7 @@ class ArmSummary:
     """Tokens of the measured outputs."""
 
     tokens_per_second: float | None
-    """Tokens that the decoder returned a second, tracing included, or None when no time was taken."""
+    """Tokens that the decoder returned a second, tracing included, or None when nothing was measured or no time taken."""
 
     unobserved: tuple[ReasonCount, ...]
     """Why inner state was not observed, most frequent first."""
@@ -285,7 +285,7 @@ def _summarise_arm(key: ArmKey, cases: Sequence[CaseResult], timings: Sequence[U
         },
         first_violation=first_violation(cases),
         generated_tokens=sum(len(case.output_ids or ()) for case in measured),
-        tokens_per_second=_tokens_per_second(timings),
+        tokens_per_second=_tokens_per_second(timings, {case.unit for case in measured}),
         unobserved=_reason_counts(
             case.sync_reason or "no reason was recorded" for case in measured if case.sync is Sync.UNOBSERVED
         ),
@@ -335,9 +335,9 @@ def _acceptance(cases: Iterable[CaseResult]) -> Share | None:
     return _share_or_none(sum(accepted for accepted, _ in observed), sum(proposed for _, proposed in observed))
 
 
-def _tokens_per_second(timings: Sequence[UnitTiming]) -> float | None:
-    """Pool the units whose tokens are known: text has none."""
-    known = [timing for timing in timings if timing.generated_tokens is not None]
+def _tokens_per_second(timings: Sequence[UnitTiming], measured_units: Collection[int]) -> float | None:
+    """Pool the units that measured something and whose tokens are known: text has none."""
+    known = [timing for timing in timings if timing.unit in measured_units and timing.generated_tokens is not None]
     seconds = sum(timing.seconds for timing in known)
     return sum(timing.generated_tokens or 0 for timing in known) / seconds if seconds > 0 else None
 

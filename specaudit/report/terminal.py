@@ -13,7 +13,7 @@ from rich.text import Text
 
 from specaudit.core.shares import upper_bound_of_zero
 from specaudit.core.summary import arm_key, is_failing, reference_ends
-from specaudit.core.vocabulary import RunVerdict
+from specaudit.core.vocabulary import Check, RunVerdict
 from specaudit.report.arm_notes import arm_name, print_arm_notes
 from specaudit.report.arm_table import TABLE_WIDTH, arm_table
 from specaudit.report.category_table import print_category_table
@@ -46,6 +46,10 @@ REASON_CELLS = 300
 """Most terminal cells of one reason or error message."""
 
 
+LEGEND = f"below a share: its 95 % interval; {', '.join(Check)}: cases violated, of those seen"
+"""What a reader of the table cannot guess."""
+
+
 def print_report(
     console: Console,
     plan: AuditPlan,
@@ -58,15 +62,16 @@ def print_report(
     run_directory: str | None = None,
     token_texts: Mapping[int, str] | None = None,
     left_out: Sequence[LeftOut] = (),
+    planned_prompts: int | None = None,
 ) -> None:
     """Print a report to `console`, at most `details` failing cases in full, the verdict as its last line.
 
     `token_texts` maps token ids to their text, leading space included (`shown_token_ids` says which ids matter).
     Without it, as for a stored run, diffs show ids, and the outputs' texts around the first difference. `left_out` is what
-    was asked for and not run.
+    was asked for and not run, `planned_prompts` how many prompts each arm has, or None for as many as `cases` have.
     """
     symbols = symbols_for(console)
-    _print_models(console, plan, models, cases, left_out, symbols)
+    _print_models(console, plan, models, cases, left_out, symbols, planned_prompts)
     ends = reference_ends(cases, models.target.eos_token_ids)
     ending = _ending(ends, is_ignored=not models.target.eos_token_ids)
     _print_outcome(console, summaries, cases, symbols, details, run_directory, token_texts, ending=ending)
@@ -115,9 +120,13 @@ def _print_models(
     cases: Sequence[CaseResult],
     left_out: Sequence[LeftOut],
     symbols: Symbols,
+    planned_prompts: int | None,
 ) -> None:
     eos = ", ".join(map(str, models.target.eos_token_ids)) or "ignored"
-    prompts = counted(len({case.prompt_id for case in cases}), "prompt")
+    done = len({case.prompt_id for case in cases})
+    prompts = counted(done, "prompt")
+    if planned_prompts is not None and planned_prompts != done:
+        prompts = f"{counted(planned_prompts, 'prompt')} planned, {done} done"
     tokens = counted(plan.max_new_tokens, "new token")
     rows = [("target", _model(models.target))]
     rows += [("draft", _model(models.draft))] if models.draft is not None else []
@@ -153,7 +162,7 @@ def _print_outcome(
     if summaries:
         console.print()
         print_table(console, arm_table(summaries, symbols), least_width=TABLE_WIDTH)
-        console.print(Text("below a share: its 95 % interval; RECT, POS: cases with a violation", style="dim"))
+        print_paragraph(console, Text(LEGEND, style="dim"))
         if ending is not None:
             print_paragraph(console, ending)
     print_category_table(console, summaries, symbols)

@@ -124,7 +124,8 @@ def test_nothing_proposed_is_no_acceptance() -> None:
 def test_times_of_units_are_pooled_and_no_time_is_no_speed() -> None:
     of = arm("eqspec", 4)
     timings = [timing(of, seconds=1, tokens=100), timing(of, seconds=3, tokens=100, unit=1)]
-    assert summarise(clean_cases(of), timings)[0].tokens_per_second == 50
+    assert summarise(clean_cases(of, 32), timings)[0].tokens_per_second == 50
+    assert summarise(clean_cases(of, 16), timings)[0].tokens_per_second == 100  # nothing was measured in unit 1
     assert summarise(clean_cases(of), [timing(of, seconds=0)])[0].tokens_per_second is None
 
 
