@@ -155,7 +155,13 @@ class _Session:
         models = RunModels(target=self.started.target, draft=self.started.draft)
         left_out = self.started.left_out
         report = report_document(
-            summaries, self.cases, decision, planned_cases=planned, models=models, left_out=left_out
+            summaries,
+            self.cases,
+            decision,
+            planned_cases=planned,
+            models=models,
+            left_out=left_out,
+            notices=self.started.notices,
         )
         self.directory.write_report(report)
         if output.json is not None and output.json != "-":
@@ -172,6 +178,7 @@ class _Session:
                 run_directory=str(output.folder),
                 token_texts=self.token_texts or None,
                 left_out=left_out,
+                notices=self.started.notices,
                 planned_prompts=min(len(self.started.prompt_ids), planned),  # fewer where one call is run again
             )
             if output.json == "-":

@@ -28,6 +28,7 @@ def report_document(
     planned_cases: int,
     models: RunModels | None = None,
     left_out: Sequence[LeftOut] = (),
+    notices: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return the content of `report.json`: the decision, each arm, totals and the ids of the cases to look at.
 
@@ -42,6 +43,7 @@ def report_document(
         "models": None if models is None else _models_document(models),
         "totals": _totals_document(summaries, cases, planned_cases, models),
         "left_out": [asdict(combination) for combination in left_out],
+        "notices": list(notices),
         "arms": [_arm_document(summary) for summary in summaries],
         "failing_case_ids": [case.case_id for case in cases if is_failing(case)],
         "unmeasured_case_ids": [case.case_id for case in cases if case.verdict is Verdict.UNMEASURED],

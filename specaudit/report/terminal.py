@@ -62,6 +62,7 @@ def print_report(
     run_directory: str | None = None,
     token_texts: Mapping[int, str] | None = None,
     left_out: Sequence[LeftOut] = (),
+    notices: Sequence[str] = (),
     planned_prompts: int | None = None,
 ) -> None:
     """Print a report to `console`, at most `details` failing cases in full, the verdict as its last line.
@@ -71,7 +72,7 @@ def print_report(
     was asked for and not run, `planned_prompts` how many prompts each arm has, or None for as many as `cases` have.
     """
     symbols = symbols_for(console)
-    _print_models(console, plan, models, cases, left_out, symbols, planned_prompts)
+    _print_models(console, plan, models, cases, left_out, notices, symbols, planned_prompts)
     ends = reference_ends(cases, models.target.eos_token_ids)
     ending = _ending(ends, is_ignored=not models.target.eos_token_ids)
     _print_outcome(console, summaries, cases, symbols, details, run_directory, token_texts, ending=ending)
@@ -119,6 +120,7 @@ def _print_models(
     models: RunModels,
     cases: Sequence[CaseResult],
     left_out: Sequence[LeftOut],
+    notices: Sequence[str],
     symbols: Symbols,
     planned_prompts: int | None,
 ) -> None:
@@ -136,6 +138,7 @@ def _print_models(
     if models.target.applied_settings:
         rows += [("applied", f"{', '.join(models.target.applied_settings)} (generation config)")]
     rows += [("not run", f"{one.decoder} at batch {one.batch_size}: {one.reason}") for one in left_out]
+    rows += [("notice", notice) for notice in notices]
     for label, value in rows:
         print_paragraph(console, _plain(value, symbols), label=f"{label:<9}")
 
