@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from specaudit.core.gate import EXIT_INTERRUPTED, decide
 from specaudit.core.report_document import report_document
 from specaudit.core.run_directory import RunDirectory
 from specaudit.core.summary import RunModels, summarise
+from specaudit.models.restraint import quiet_libraries
 from specaudit.provenance import provenance
 from specaudit.report.progress import progress_display
 from specaudit.report.terminal import print_report
@@ -75,7 +76,8 @@ def run_session(
     if resumed is not None:
         directory.lock()
     with released(directory):
-        with stopping_on_signals(), progress_display(messages, quiet=output.quiet) as progress:
+        hush = quiet_libraries() if output.quiet else nullcontext()
+        with stopping_on_signals(), hush, progress_display(messages, quiet=output.quiet) as progress:
             try:
                 for event in run_audit(plan, selection=selection):
                     for shown in session.take(event):
