@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import time
 from contextlib import contextmanager, nullcontext
@@ -95,9 +96,17 @@ def run_session(
 
 @contextmanager
 def released(directory: RunDirectory) -> Iterator[None]:
-    """Run the block, then give the run directory back."""
+    """Run the block, then give the run directory back; what crashes the block is told how to go on from there."""
     try:
         yield
+    except (SpecauditError, BrokenPipeError):
+        raise
+    except Exception as error:
+        directory.discard_if_unused()
+        if (directory.path / "manifest.json").exists():
+            path = shlex.quote(str(directory.path))
+            error.add_note(f"what was finished is kept; to go on: specaudit run --resume {path}")
+        raise
     finally:
         directory.release()
 
