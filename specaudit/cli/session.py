@@ -76,9 +76,9 @@ def run_session(
     interrupted = False
     if resumed is not None:
         directory.lock()
-    with released(directory):
+    with released(directory), stopping_on_signals():
         hush = quiet_libraries() if output.quiet else nullcontext()
-        with stopping_on_signals(), hush, progress_display(messages, quiet=output.quiet) as progress:
+        with hush, progress_display(messages, quiet=output.quiet) as progress:
             try:
                 for event in run_audit(plan, selection=selection):
                     for shown in session.take(event):

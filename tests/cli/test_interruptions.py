@@ -108,6 +108,8 @@ def test_signals_leave_a_readable_partial_report(number: signal.Signals, in_fold
     while process.poll() is None and not written.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(number)
+    time.sleep(0.03)
+    process.send_signal(number)  # an impatient second one costs nothing
     stdout, stderr = process.communicate(timeout=240)
     assert process.returncode == 130, stderr
     assert "Traceback" not in stderr
