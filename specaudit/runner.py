@@ -53,7 +53,9 @@ if TYPE_CHECKING:
     from specaudit.trace.records import Trace
 
 
-RETURNED_TEXT = Judgement(sync=Sync.UNOBSERVED, reason="the decoder returned text", findings=())
+RETURNED_TEXT = Judgement(
+    sync=Sync.UNOBSERVED, reason="the decoder returned text; return token ids to have it observed", findings=()
+)
 """Without the ids of an output, nobody knows which of the tokens fed belong to it."""
 
 

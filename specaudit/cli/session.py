@@ -84,7 +84,7 @@ def run_session(
                     for shown in session.take(event):
                         progress.show(shown)
                     if deadline is not None and isinstance(event, UnitFinished) and time.monotonic() > deadline:
-                        session.stopped_by = f"the time limit of {output.time_limit:g} s was reached"
+                        session.stopped_by = f"time limit of {output.time_limit:g} s reached"
                         break
             except KeyboardInterrupt:
                 interrupted = True
