@@ -179,6 +179,7 @@ class Audit:
         self.decoders = {decoder.name: decoder for decoder in decoders}
         self.target = pair.target
         self.generation_config = greedy_config(pair.target.model) if plan.use_generation_config else None
+        self.logits_are_processed = plan.use_generation_config and bool(generation_settings(pair.target.model))
         self.eos_token_ids = self.target.eos_token_ids if plan.eos_token_ids is None else frozenset(plan.eos_token_ids)
         _check_eos_ids(self.eos_token_ids, self.target.vocab_size)
         self.reference = Reference(
@@ -331,9 +332,10 @@ class Audit:
         outputs: Sequence[tuple[int, ...] | str | None] = call.outputs or [None] * len(cases)
         output_ids = [output if isinstance(output, tuple) else () for output in outputs]
         streams = trace_streams(call.trace, [case.prompt_ids for case in cases], output_ids)
+        judgements = judge(call.trace, streams, logits_are_processed=self.logits_are_processed)
         results = []
-        for case, output, stream in zip(cases, outputs, streams, strict=True):
-            judgement = RETURNED_TEXT if isinstance(output, str) else judge(call.trace, stream)
+        for case, output, stream, judged in zip(cases, outputs, streams, judgements, strict=True):
+            judgement = RETURNED_TEXT if isinstance(output, str) else judged
             comparison = compare_output(
                 output,
                 case.reference_ids,

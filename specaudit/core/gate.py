@@ -74,5 +74,7 @@ def decide(
         as_text = sum(case.compared is Compared.TEXT for case in cases)
         reasons += [f"{as_text} compared as text"] if as_text else []
         return Decision(verdict=RunVerdict.EQUAL_OUTPUTS, exit_code=EXIT_PASSED, reasons=tuple(reasons))
-    reason = f"{len(cases)} of {len(cases)} cases identical, RECT and POS held"
+    certified = sum(case.sync is Sync.CERTIFIED for case in cases)
+    seen = "every token certified" if certified == len(cases) else "every slot and position right"
+    reason = f"{len(cases)} of {len(cases)} cases identical, {seen}"
     return Decision(verdict=RunVerdict.LOSSLESS, exit_code=EXIT_PASSED, reasons=(reason,))

@@ -163,11 +163,11 @@ class Finding:
     layer: int | None
     """First layer that shows it, or None where it does not depend on a layer."""
 
-    expected: int
-    """Value that the invariant demands."""
+    expected: int | None
+    """Value that the invariant demands, or None where it is not a number."""
 
-    actual: int
-    """Value that was used."""
+    actual: int | None
+    """Value that was used, or None where it is not a number."""
 
     message: str
     """One sentence for people."""

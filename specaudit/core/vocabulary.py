@@ -31,14 +31,17 @@ class Compared(StrEnum):
 class Sync(StrEnum):
     """Whether rows, positions and cache stayed in step, as seen from inside the target model."""
 
+    CERTIFIED = "certified"
+    """The target chose every token of the output at exactly its prefix: all slots, positions and layers were right."""
+
     CLEAN = "clean"
-    """Every token of the row's stream that an emitted token rests on was seen, and each check held for it."""
+    """All slots, positions and layers were right; what the target chose was not checked (its logits are processed)."""
 
     VIOLATED = "violated"
-    """A check failed for a token that an emitted token rests on."""
+    """An emitted token lacks a warrant: a check failed for something that it rests on."""
 
     UNOBSERVED = "unobserved"
-    """Something needed was not seen; the case says what. Never the same as clean."""
+    """Something needed was not seen; the case says what. Never the same as clean or certified."""
 
 
 class Check(StrEnum):
@@ -49,6 +52,12 @@ class Check(StrEnum):
 
     POS = "POS"
     """Position-ID contiguity: a token's position is the number of its row's own tokens before it."""
+
+    KV = "KV"
+    """Contents of the cache: the slots that a token saw hold, in every layer, exactly its prefix."""
+
+    WARRANT = "WARRANT"
+    """Choice: every token of the output is one that the target chose at its prefix."""
 
 
 class Symptom(StrEnum):
@@ -77,7 +86,7 @@ class RunVerdict(StrEnum):
     """What became of a whole run."""
 
     LOSSLESS = "lossless"
-    """Every case identical, and the inner state of every one seen clean."""
+    """Every case identical, and the inner state of every one seen in order."""
 
     EQUAL_OUTPUTS = "equal-outputs"
     """Every case identical; the inner state of at least one was not observed."""

@@ -21,26 +21,36 @@ if TYPE_CHECKING:
 TABLE_WIDTH = 80
 """Least width of the table; a narrower terminal wraps it rather than lose a digit."""
 
+PAPER_CHECKS = (Check.RECT, Check.POS)
+"""The invariants of Zhang et al., always shown."""
+
 
 def arm_table(summaries: Sequence[ArmSummary], symbols: Symbols) -> Table:
     """Return the table of all arms: counts on the first line of a row, intervals and the verdict on the second.
 
-    Draft length and seed have a column only when there are several.
+    Draft length and seed have a column only when there are several, checks other than the paper's two only when violated.
     """
+    checks = shown_checks(summaries)
     shows_draft_tokens = len({summary.draft_tokens for summary in summaries} - {None}) > 1
     shows_seed = len({summary.seed for summary in summaries} - {None}) > 1
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("decoder", overflow="fold", min_width=14)
     for heading in ("batch", *(["K"] if shows_draft_tokens else []), *(["seed"] if shows_seed else [])):
         table.add_column(heading, justify="right", no_wrap=True)
-    for heading in ("cases", "identical", "partial", "acceptance", "tok/s", *(check.value for check in Check)):
+    for heading in ("cases", "identical", "partial", "acceptance", "tok/s", *(check.value for check in checks)):
         table.add_column(heading, justify="right", no_wrap=True)
     for summary in failing_decoders_first(summaries):
         draft_tokens = [_or_nothing(summary.draft_tokens)] if shows_draft_tokens else []
         seed = [_or_nothing(summary.seed)] if shows_seed else []
         name = _name_and_verdict(summary, symbols)
-        table.add_row(name, _or_nothing(summary.batch_size), *draft_tokens, *seed, *_numbers(summary))
+        table.add_row(name, _or_nothing(summary.batch_size), *draft_tokens, *seed, *_numbers(summary, checks))
     return table
+
+
+def shown_checks(summaries: Sequence[ArmSummary]) -> tuple[Check, ...]:
+    """Return the checks that have a column, in order."""
+    violated = {check for summary in summaries for check, count in summary.violated_checks.items() if count}
+    return tuple(check for check in Check if check in {*PAPER_CHECKS, *violated})
 
 
 def failing_decoders_first(summaries: Sequence[ArmSummary]) -> tuple[ArmSummary, ...]:
@@ -60,7 +70,7 @@ def _or_nothing(number: int | None) -> str:
     return NOTHING if number is None else str(number)
 
 
-def _numbers(summary: ArmSummary) -> tuple[str, ...]:
+def _numbers(summary: ArmSummary, checks: Sequence[Check]) -> tuple[str, ...]:
     partial = summary.mean_partial_match
     return (
         str(summary.cases),
@@ -68,7 +78,7 @@ def _numbers(summary: ArmSummary) -> tuple[str, ...]:
         NOTHING if partial is None else f"{percent(partial)} %",
         share_lines(summary.acceptance),
         rate_per_second(summary.tokens_per_second),
-        *(_violated_cases(summary, check) for check in Check),
+        *(_violated_cases(summary, check) for check in checks),
     )
 
 

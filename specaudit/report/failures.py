@@ -191,4 +191,5 @@ def _explanation(finding: Finding, case: CaseResult) -> str:
     place = f"{finding.check.value} at step {finding.step}, row {finding.row}, query {finding.query}{layer}"
     output_index = finding.stream_index - len(case.prompt_ids)
     token = f"prompt token {finding.stream_index}" if output_index < 0 else f"output token {output_index}"
-    return f"{place}: {finding.message} (expected {finding.expected}; {token})"
+    expected = "" if finding.expected is None else f"expected {finding.expected}; "
+    return f"{place}: {finding.message} ({expected}{token})"

@@ -13,9 +13,9 @@ from rich.text import Text
 
 from specaudit.core.shares import upper_bound_of_zero
 from specaudit.core.summary import arm_key, is_failing, reference_ends
-from specaudit.core.vocabulary import Check, RunVerdict
+from specaudit.core.vocabulary import RunVerdict
 from specaudit.report.arm_notes import arm_name, print_arm_notes
-from specaudit.report.arm_table import TABLE_WIDTH, arm_table
+from specaudit.report.arm_table import TABLE_WIDTH, arm_table, shown_checks
 from specaudit.report.category_table import print_category_table
 from specaudit.report.failures import INDENT, print_failure, worst_failures
 from specaudit.report.numbers import counted, parameters, percent_at_most
@@ -44,10 +44,6 @@ MOST_DECODERS = 4
 
 REASON_CELLS = 300
 """Most terminal cells of one reason or error message."""
-
-
-LEGEND = f"below a share: its 95 % interval; {', '.join(Check)}: cases violated, of those seen"
-"""What a reader of the table cannot guess."""
 
 
 def print_report(
@@ -165,7 +161,10 @@ def _print_outcome(
     if summaries:
         console.print()
         print_table(console, arm_table(summaries, symbols), least_width=TABLE_WIDTH)
-        print_paragraph(console, Text(LEGEND, style="dim"))
+        legend = (
+            f"below a share: its 95 % interval; {', '.join(shown_checks(summaries))}: cases violated, of those seen"
+        )
+        print_paragraph(console, Text(legend, style="dim"))
         if ending is not None:
             print_paragraph(console, ending)
     print_category_table(console, summaries, symbols)

@@ -107,7 +107,7 @@ def audit(decode: Callable[..., Any], batch: RandomBatch, **options: Any) -> Aud
         expected=expected,
         trace=recorder.trace,
         streams=streams,
-        judgements=[judge(recorder.trace, stream) for stream in streams],
+        judgements=judge(recorder.trace, streams),
     )
 
 

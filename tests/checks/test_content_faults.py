@@ -1,11 +1,12 @@
-"""Faults of content: what RECT sees of them, and what is left to the certificate because number and place are right."""
+"""Faults of content: number and place of the slots are right, what they hold is not."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from specaudit.core.vocabulary import Check, Sync
+from specaudit.decoders import eqspec
 from tests.checks.batches import audit
 from tests.checks.faulty import Broken, Forward
 from tests.checks.test_faults import ALL_ACCEPTED, AT, BATCH
@@ -30,21 +31,25 @@ def test_rows_swapped_in_the_cache_are_strangers() -> None:
     result = audit(altered(lambda states: states.flip(0)).decode, batch)
     assert result.outputs != result.expected
     for row, judgement in enumerate(result.judgements):
-        assert judgement.sync is not Sync.CLEAN, row
+        assert judgement.sync is not Sync.CERTIFIED, row
     assert any(finding.check is Check.RECT for judgement in result.judgements for finding in judgement.findings)
 
 
-def test_a_zeroed_slot_is_left_to_the_certificate() -> None:
+def test_a_zeroed_slot() -> None:
     def zeroed(states: torch.Tensor) -> torch.Tensor:
         states[:, :, -2] = 0
         return states
 
     result = audit(altered(zeroed).decode, ALL_ACCEPTED)
     assert result.outputs != result.expected
-    assert {judgement.sync for judgement in result.judgements} == {Sync.CLEAN}
+    for row, judgement in enumerate(result.judgements):
+        assert judgement.sync is Sync.VIOLATED
+        finding = judgement.findings[0]
+        assert (finding.check, finding.step, finding.row, finding.query) == (Check.KV, AT, row, 0)
+        assert "bits that nobody wrote" in finding.message
 
 
-def test_one_altered_layer_is_left_to_the_certificate() -> None:
+def test_one_altered_layer() -> None:
     def alter(forward: Forward) -> None:
         if forward.step == AT:
             middle = forward.cache.cache.layers[1]
@@ -52,4 +57,25 @@ def test_one_altered_layer_is_left_to_the_certificate() -> None:
 
     result = audit(Broken(forward=alter).decode, ALL_ACCEPTED)
     assert result.outputs != result.expected
-    assert {judgement.sync for judgement in result.judgements} == {Sync.CLEAN}
+    for row, judgement in enumerate(result.judgements):
+        assert judgement.sync is Sync.VIOLATED
+        assert (judgement.findings[0].check, judgement.findings[0].step, judgement.findings[0].row) == (
+            Check.KV,
+            AT,
+            row,
+        )
+
+
+def test_a_token_that_the_target_did_not_choose() -> None:
+    """The output itself is changed after decoding: every context is clean, one choice is not the target's."""
+
+    def decode(target: Any, draft: Any, tokenizer: Any, prompts: Any, **options: Any) -> list[list[int]]:
+        outputs = eqspec.decode(target, draft, tokenizer, prompts, **options)
+        outputs[1][-1] = (outputs[1][-1] + 1) % 64
+        return outputs
+
+    result = audit(decode, replace(BATCH, eos=63))
+    assert [judgement.sync is Sync.VIOLATED for judgement in result.judgements] == [False, True, False]
+    (finding,) = result.judgements[1].findings
+    assert finding.check is Check.WARRANT
+    assert (finding.expected, finding.actual) == (result.expected[1][-1], result.outputs[1][-1])

@@ -62,7 +62,7 @@ def assert_found(
     if "layer" in more:
         assert finding.layer == more["layer"], finding
     for other, judged in enumerate(result.judgements):
-        assert other == row or more.get("all_rows") or judged.sync is Sync.CLEAN, (other, judged)
+        assert other == row or more.get("all_rows") or judged.sync is Sync.CERTIFIED, (other, judged)
 
 
 def shifted(forward: Forward, row: int, by: int) -> None:
@@ -97,7 +97,7 @@ def test_no_positions_where_the_model_counts_them_in_the_mask() -> None:
 
     result = audit(Broken(forward=alter).decode, replace(BATCH, architecture="opt"))
     assert result.outputs == result.expected
-    assert {judgement.sync for judgement in result.judgements} == {Sync.CLEAN}
+    assert {judgement.sync for judgement in result.judgements} == {Sync.CERTIFIED}
 
 
 @pytest.mark.parametrize("architecture", ["llama", "gpt2"])
@@ -301,4 +301,4 @@ def test_harm_is_done_by_a_token_fed_again(monkeypatch: pytest.MonkeyPatch) -> N
     finding = judgement.findings[0]
     assert (finding.check, finding.step, finding.query) == (Check.POS, AT, 0)
     assert finding.actual == finding.expected + 1
-    assert [other.sync for other in result.judgements].count(Sync.CLEAN) == 2
+    assert [other.sync for other in result.judgements].count(Sync.CERTIFIED) == 2

@@ -38,7 +38,7 @@ BATCH = RandomBatch(
 def assert_clean(result) -> None:
     assert result.outputs == result.expected
     for judgement in result.judgements:
-        assert judgement.sync is Sync.CLEAN, (judgement.reason, judgement.findings)
+        assert judgement.sync is Sync.CERTIFIED, (judgement.reason, judgement.findings)
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,8 @@ def test_bfloat16(name: str) -> None:
             eos_token_ids={63},
             pad_token_id=0,
         )
-    for stream in trace_streams(recorder.trace, BATCH.prompts, outputs):
-        judgement = judge(recorder.trace, stream)
-        assert judgement.sync is Sync.CLEAN, (judgement.reason, judgement.findings)
+    for judgement in judge(recorder.trace, trace_streams(recorder.trace, BATCH.prompts, outputs)):
+        assert judgement.sync is Sync.CERTIFIED, (judgement.reason, judgement.findings)
 
 
 @pytest.mark.parametrize("name", ["no_bonus", "generated", "hole_masked"])
@@ -139,5 +138,6 @@ def test_eager_attention(name: str) -> None:
     finally:
         model.set_attn_implementation("sdpa")
     assert outputs == expected
-    syncs = {judge(recorder.trace, stream).sync for stream in trace_streams(recorder.trace, prompts, outputs)}
-    assert syncs == {Sync.UNOBSERVED if IS_BEFORE_5 else Sync.CLEAN}
+    judgements = judge(recorder.trace, trace_streams(recorder.trace, prompts, outputs))
+    syncs = {judgement.sync for judgement in judgements}
+    assert syncs == {Sync.UNOBSERVED if IS_BEFORE_5 else Sync.CERTIFIED}

@@ -29,9 +29,9 @@ def audited(folder: Path, dtype: str, decoders: str) -> tuple[CaseResult, ...]:
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_correct_decoders_are_clean(in_folder: Path, dtype: str) -> None:
+def test_correct_decoders_are_certified(in_folder: Path, dtype: str) -> None:
     cases = audited(in_folder, dtype, "greedy-batch,eqspec")
-    assert [case.sync for case in cases] == [Sync.CLEAN] * 16, {case.sync_reason for case in cases}
+    assert [case.sync for case in cases] == [Sync.CERTIFIED] * 16, {case.sync_reason for case in cases}
     assert Verdict.UNMEASURED not in {case.verdict for case in cases}
     assert all(case.proposed_tokens for case in cases if case.decoder == "eqspec")
 

@@ -32,7 +32,7 @@ def test_eqspec_is_identical_although_padding_is_eos(common: tuple[str, ...], te
     cases = RunDirectory(Path("run")).read_cases()
     assert len(cases) == 4
     assert all(case.output_ids == case.reference_ids for case in cases)
-    assert {case.sync for case in cases} == {"clean"}
+    assert {case.sync for case in cases} == {"certified"}
 
 
 def test_bsp_is_caught(common: tuple[str, ...]) -> None:

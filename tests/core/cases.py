@@ -26,7 +26,7 @@ def made_case(
     prompt_id: str = "p",
     reference: tuple[int, ...] = (5, 6),
     output: tuple[int, ...] | None = (5, 6),
-    sync: Sync = Sync.CLEAN,
+    sync: Sync = Sync.CERTIFIED,
     **changes: Any,
 ) -> CaseResult:
     """Return a case consistent in itself; `changes` replace fields."""

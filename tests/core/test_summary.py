@@ -48,7 +48,7 @@ def test_clean_arm() -> None:
     (summary,) = summarise(clean_cases(arm("eqspec", 4)), [timing(arm("eqspec", 4))])
     assert summary.verdict is RunVerdict.LOSSLESS
     assert summary.verdicts == {Verdict.IDENTICAL: 16, Verdict.DIVERGED: 0, Verdict.UNMEASURED: 0}
-    assert summary.syncs == {Sync.CLEAN: 16, Sync.VIOLATED: 0, Sync.UNOBSERVED: 0}
+    assert summary.syncs == {Sync.CERTIFIED: 16, Sync.CLEAN: 0, Sync.VIOLATED: 0, Sync.UNOBSERVED: 0}
     assert summary.exact_match == share(16, 16)
     assert summary.mean_partial_match == 1
     assert summary.acceptance == share(9 * 16, 20 * 16)
@@ -69,7 +69,7 @@ def test_failing_and_latent_arms() -> None:
     assert latent.violated == share(1, 16)
     assert broken.exact_match == share(12, 16)
     assert broken.mean_partial_match == pytest.approx((12 + 3 * 5 / len(REFERENCE_IDS) + 8 / len(REFERENCE_IDS)) / 16)
-    assert broken.violated_checks == {Check.RECT: 3, Check.POS: 3}
+    assert broken.violated_checks == {Check.RECT: 3, Check.POS: 3, Check.KV: 0, Check.WARRANT: 0}
     assert broken.latent == 0
 
 

@@ -88,6 +88,5 @@ def check(
             pad_token_id=eos if batch.pad_is_eos else 0,
         )
     assert outputs == expected
-    for stream in trace_streams(recorder.trace, prompts, outputs):
-        judgement = judge(recorder.trace, stream)
-        assert judgement.sync is Sync.CLEAN, (judgement.reason, judgement.findings)
+    for judgement in judge(recorder.trace, trace_streams(recorder.trace, prompts, outputs)):
+        assert judgement.sync is Sync.CERTIFIED, (judgement.reason, judgement.findings)

@@ -129,7 +129,7 @@ def case(
         reference_text=text_of(reference_ids, texts),
         output_text=None if output_ids is None else text_of(output_ids, texts),
         verdict=Verdict.UNMEASURED if output_ids is None else measured,
-        sync=Sync.VIOLATED if findings else Sync.UNOBSERVED if is_unseen else Sync.CLEAN,
+        sync=Sync.VIOLATED if findings else Sync.UNOBSERVED if is_unseen else Sync.CERTIFIED,
         sync_reason=sync_reason,
         findings=findings,
         first_divergence=divergence,
