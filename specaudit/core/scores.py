@@ -105,3 +105,58 @@ class NoiseFloor:
     def accused(self) -> float:
         """Return the regret, in logits, above which a token is never a tie."""
         return TIE_FACTOR * self.excused
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Departure:
+    """An emitted token that is not the argmax at its prefix and does not tie with it."""
+
+    score: TokenScore
+    """The token's score."""
+
+    zone: Zone | None
+    """What it may be put down to, or None where no floor was measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredOutput:
+    """One recorded output as the oracle judges it."""
+
+    record_id: str
+    """Identifier of the output in its recording."""
+
+    tokens: int
+    """Tokens judged: the output up to its first end of sequence, that included; 0 where there is an `error`."""
+
+    ties: int
+    """Those of them that share the largest logit with the argmax, exactly."""
+
+    departures: tuple[Departure, ...]
+    """Those of them that are not the argmax, in order."""
+
+    tail_start: int | None
+    """Index of the first token after end of sequence, or None where there is none."""
+
+    tail_tokens: int
+    """Tokens from there on."""
+
+    is_ended: bool
+    """Whether end of sequence stands in the output."""
+
+    error: str | None = None
+    """Why nothing was judged, or None."""
+
+    @property
+    def largest_regret(self) -> float | None:
+        """Return the largest regret, in logits, or None where no token was judged."""
+        return None if not self.tokens else max((one.score.regret for one in self.departures), default=0.0)
+
+    @property
+    def is_faulty(self) -> bool:
+        """Return whether a fault is certain: a token that is never a tie, or text after end of sequence."""
+        return self.tail_start is not None or any(one.zone is Zone.NEVER for one in self.departures)
+
+    @property
+    def is_undecided(self) -> bool:
+        """Return whether a token can be neither excused nor accused: a recording is never certified."""
+        return not self.is_faulty and any(one.zone in {None, Zone.TIE_IF_CERTIFIED} for one in self.departures)

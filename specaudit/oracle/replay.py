@@ -111,6 +111,11 @@ def copy_in(model: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
     return copied
 
 
+def machine_epsilon(*models: PreTrainedModel) -> float:
+    """Return the spacing of numbers above 1 in the coarsest of the models' types."""
+    return max(float(torch.finfo(model.dtype).eps) for model in models)
+
+
 def _check(model: PreTrainedModel, outputs: Sequence[PromptedOutput]) -> None:
     embedding: Any = model.get_input_embeddings()
     known = min(int(embedding.weight.shape[0]), _vocabulary_size(model))
