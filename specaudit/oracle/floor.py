@@ -31,7 +31,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 ROUNDINGS = 8
-"""Roundings of the largest logit that a difference of two logits is granted where nothing was measured."""
+"""Roundings of the largest logit that a difference of two logits is granted where nothing was measured.
+
+Seen between forwards of one model in different types and shapes: up to 5.6 in float32, up to 2.7 in bfloat16 (the bundled
+llama, SmolLM2-135M; some hundred tokens each).
+"""
 
 
 def measure_floor(controls: Iterable[Sequence[float]], *, resolution: float = 0.0) -> NoiseFloor:
