@@ -42,7 +42,7 @@ def call_timeout(seconds: float | None) -> Iterator[None]:
     if seconds is None:
         yield
         return
-    message = f"timed out after {seconds:g} s"
+    message = f"timed out after {seconds:g} s; --case-timeout sets the limit"
     is_armed, is_late = True, False
 
     def interrupt(number: int, frame: FrameType | None) -> None:

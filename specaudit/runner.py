@@ -38,7 +38,7 @@ from specaudit.planning import check_decoders, plan_arms
 from specaudit.prompts import PromptSet, load_prompts
 from specaudit.reference import Reference, ids_digest
 from specaudit.second_turns import require_chat_template, with_first_answers
-from specaudit.settings import generation_settings, greedy_config, position_limit
+from specaudit.settings import generation_settings, greedy_config, position_limit, position_notices
 from specaudit.text.description import described
 from specaudit.text.tokenizer_vocabulary import vocabulary_of
 from specaudit.threads import torch_threads
@@ -53,7 +53,9 @@ if TYPE_CHECKING:
     from specaudit.trace.records import Trace
 
 
-RETURNED_TEXT = Judgement(sync=Sync.UNOBSERVED, reason="the decoder returned text", findings=())
+RETURNED_TEXT = Judgement(
+    sync=Sync.UNOBSERVED, reason="the decoder returned text; return token ids to have it observed", findings=()
+)
 """Without the ids of an output, nobody knows which of the tokens fed belong to it."""
 
 
@@ -214,6 +216,7 @@ class Audit:
             prompt_set_digest=self.prompt_set.digest,
             prompt_ids=tuple(prompt.prompt_id for prompt in self.prompt_set.prompts),
             planned_cases=self._planned_cases(),
+            notices=position_notices(self.target.model, self._needed_positions()),
         )
         yield from self._decode_reference()
         for arm in self.arms.run:
@@ -399,6 +402,12 @@ class Audit:
                     where=prompt.source,
                     way_out="shorten the prompt, lower --max-new-tokens, or take another target.",
                 )
+
+    def _needed_positions(self) -> dict[str, int]:
+        """Return the most positions that each prompt can need, by its identifier."""
+        budget = self.plan.max_new_tokens + max(self.plan.draft_tokens)
+        prompts = zip(self.prompt_set.prompts, self.rendered, strict=True)
+        return {prompt.prompt_id: len(prompt_ids) + budget for prompt, prompt_ids in prompts}
 
     def _text(self, ids: Sequence[int]) -> str:
         return str(self.target.tokenizer.decode(list(ids), skip_special_tokens=False))

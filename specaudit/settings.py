@@ -10,6 +10,8 @@ from specaudit.core.errors import UsageError
 from specaudit.trace.anatomy import examine
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from transformers import PreTrainedModel
 
 NEUTRAL_SETTINGS: dict[str, tuple[Any, ...]] = {
@@ -74,3 +76,23 @@ def position_limit(model: PreTrainedModel) -> int | None:
         return None
     limit: int = model.config.get_text_config().max_position_embeddings
     return limit
+
+
+def position_notices(model: PreTrainedModel, needed: Mapping[str, int]) -> tuple[str, ...]:
+    """Return what to say of prompts that take a model with computed positions beyond those that it was made for.
+
+    `needed` has the positions that each prompt needs, by its identifier. Such a model computes on, and a comparison
+    with it holds; a learned table has no such positions, see `position_limit`.
+    """
+    limit = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    if not isinstance(limit, int) or position_limit(model) is not None:
+        return ()
+    beyond = {prompt_id: positions for prompt_id, positions in needed.items() if positions > limit}
+    if not beyond:
+        return ()
+    first = next(iter(beyond))
+    who = f"prompt '{first}' needs" if len(beyond) == 1 else f"prompt '{first}' and {len(beyond) - 1} more need up to"
+    return (
+        f"{who} {max(beyond.values())} positions, the target was made for {limit}: "
+        f"the comparison holds, the text may be poor",
+    )

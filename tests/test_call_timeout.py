@@ -116,6 +116,6 @@ def test_its_cases_are_unmeasured_and_the_run_goes_on(in_folder: Path) -> None:
     for case in cases:
         hangs = len(calls[case["unit"], case["call"]]["prompt_ids"]) % 2 == 0
         assert case["verdict"] == ("unmeasured" if hangs else "identical")
-        assert case["error"] == ("timed out after 2 s" if hangs else None)
+        assert case["error"] == ("timed out after 2 s; --case-timeout sets the limit" if hangs else None)
     assert {case["verdict"] for case in cases} == {"unmeasured", "identical"}
     assert "timed out after 2 s" in result.stdout

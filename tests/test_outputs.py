@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ def test_lists_of_ids_in_any_form(returned: Any) -> None:
     [
         (None, "returned nothing (None)"),
         ("text", "returned a str"),
-        (torch.zeros(2, 3, dtype=torch.int64), "returned a Tensor"),
+        (torch.zeros(2, 3, dtype=torch.int64), "not a list with one output a prompt; call .tolist() on it"),
         ([[1]], "1 outputs for 2 prompts"),
         ([[1], [2], [3]], "3 outputs for 2 prompts"),
         ([[1], "two"], "output 1 is a str"),
@@ -40,6 +41,8 @@ def test_lists_of_ids_in_any_form(returned: Any) -> None:
         ([[1], [-1]], "output 1 holds id -1, outside the vocabulary of 10"),
         ([[10], [1]], "output 0 holds id 10, outside the vocabulary of 10"),
         ([[1], torch.tensor([0.5])], "output 1 is a Tensor"),
+        ([[1], torch.tensor([[2]])], "output 1 is a Tensor, not a list of token ids; call .tolist() on each row"),
+        (SimpleNamespace(sequences=torch.zeros(2, 3)), "return its .sequences as lists"),
     ],
 )
 def test_everything_else_is_named(returned: Any, message: str) -> None:

@@ -66,6 +66,8 @@ def main() -> None:
             traceback.print_exc()
         print(f"error: {type(error).__name__}: {printable(str(error))}", file=sys.stderr)
         print("  this is a fault in specaudit; run again with --debug before the command to see where", file=sys.stderr)
+        for note in getattr(error, "__notes__", ()):
+            print(f"  {printable(str(note))}", file=sys.stderr)
         sys.exit(EXIT_USAGE)
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from specaudit.cli.ownership import check_code_is_allowed
+from specaudit.cli.stored_samples import check_samples
 from specaudit.core.errors import UsageError, nearest
 from specaudit.core.run_directory import RunDirectory
 from specaudit.core.stored_run import StoredRun, arm_of, open_run
@@ -32,13 +33,17 @@ COMPOSITION = (
 
 
 def resumable(path: Path, given: Sequence[str], *, is_alone: bool, allow_code: bool) -> StoredRun:
-    """Return the run in `path`, ready to be finished; raise UsageError when options would change its plan."""
+    """Return the run in `path`, ready to be finished; raise UsageError when options would change its plan.
+
+    Raises InputError for finished cases that cannot be right.
+    """
     if given or not is_alone:
         what = ", ".join(given) if given else "--from or --out"
         message = f"--resume finishes a run as it was planned, without {what}"
         raise UsageError(message, where="--resume", way_out=f"specaudit run --from {path} runs it again with changes.")
     stored = open_run(RunDirectory(path))
     check_code_is_allowed(stored, allow_code=allow_code)
+    check_samples(stored)
     return stored
 
 

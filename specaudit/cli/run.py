@@ -136,7 +136,9 @@ def run(
         typer.Option(help="Write the report as JSON to this file; - for standard output.", rich_help_panel=OUTPUT),
     ] = None,
     details: Annotated[int, typer.Option(help="Failures shown in full.", rich_help_panel=OUTPUT)] = 3,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.", rich_help_panel=OUTPUT)] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress, and no advice of the libraries.", rich_help_panel=OUTPUT)
+    ] = False,
     time_limit: Annotated[
         float | None,
         typer.Option(help="Seconds after which no further unit is started.", rich_help_panel=OUTPUT),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from specaudit.core.gate import EXIT_INTERRUPTED, decide
 from specaudit.core.report_document import report_document
 from specaudit.core.run_directory import RunDirectory
 from specaudit.core.summary import RunModels, summarise
+from specaudit.models.restraint import quiet_libraries
 from specaudit.provenance import provenance
 from specaudit.report.progress import progress_display
 from specaudit.report.terminal import print_report
@@ -74,14 +76,15 @@ def run_session(
     interrupted = False
     if resumed is not None:
         directory.lock()
-    with released(directory):
-        with stopping_on_signals(), progress_display(messages, quiet=output.quiet) as progress:
+    with released(directory), stopping_on_signals():
+        hush = quiet_libraries() if output.quiet else nullcontext()
+        with hush, progress_display(messages, quiet=output.quiet) as progress:
             try:
                 for event in run_audit(plan, selection=selection):
                     for shown in session.take(event):
                         progress.show(shown)
                     if deadline is not None and isinstance(event, UnitFinished) and time.monotonic() > deadline:
-                        session.stopped_by = f"the time limit of {output.time_limit:g} s was reached"
+                        session.stopped_by = f"time limit of {output.time_limit:g} s reached"
                         break
             except KeyboardInterrupt:
                 interrupted = True
@@ -93,9 +96,17 @@ def run_session(
 
 @contextmanager
 def released(directory: RunDirectory) -> Iterator[None]:
-    """Run the block, then give the run directory back."""
+    """Run the block, then give the run directory back; what crashes the block is told how to go on from there."""
     try:
         yield
+    except (SpecauditError, BrokenPipeError):
+        raise
+    except Exception as error:
+        directory.discard_if_unused()
+        if (directory.path / "manifest.json").exists():
+            path = shlex.quote(str(directory.path))
+            error.add_note(f"what was finished is kept; to go on: specaudit run --resume {path}")
+        raise
     finally:
         directory.release()
 
@@ -155,7 +166,13 @@ class _Session:
         models = RunModels(target=self.started.target, draft=self.started.draft)
         left_out = self.started.left_out
         report = report_document(
-            summaries, self.cases, decision, planned_cases=planned, models=models, left_out=left_out
+            summaries,
+            self.cases,
+            decision,
+            planned_cases=planned,
+            models=models,
+            left_out=left_out,
+            notices=self.started.notices,
         )
         self.directory.write_report(report)
         if output.json is not None and output.json != "-":
@@ -172,6 +189,8 @@ class _Session:
                 run_directory=str(output.folder),
                 token_texts=self.token_texts or None,
                 left_out=left_out,
+                notices=self.started.notices,
+                planned_prompts=min(len(self.started.prompt_ids), planned),  # fewer where one call is run again
             )
             if output.json == "-":
                 write_json(report, output.json)

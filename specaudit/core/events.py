@@ -42,6 +42,9 @@ class RunStarted:
     left_out: tuple[LeftOut, ...] = ()
     """Combinations that were asked for and are not run."""
 
+    notices: tuple[str, ...] = ()
+    """What a reader of the results should know of prompts and target, for people."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceDecoded:

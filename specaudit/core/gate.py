@@ -51,7 +51,8 @@ def decide(
     missing = planned - len(cases)
     if diverged or violated:
         reasons = [f"{diverged} of {len(cases)} cases diverged"] if diverged else []
-        reasons += [f"{violated} of {len(cases)} cases violated a check"] if violated else []
+        of_all = "" if diverged else f" of {len(cases)} cases"
+        reasons += [f"{violated}{of_all} violated a check"] if violated else []
         reasons += [f"{unmeasured} unmeasured"] if unmeasured else []
         reasons += [f"{missing} not run"] if missing else []
         return Decision(verdict=RunVerdict.FAILED, exit_code=EXIT_FINDING, reasons=tuple(reasons))
@@ -69,11 +70,11 @@ def decide(
         )
     unobserved = sum(case.sync is Sync.UNOBSERVED for case in cases)
     if unobserved:
-        reasons = [f"outputs equal; inner state not observed in {unobserved} of {len(cases)} cases"]
+        reasons = [f"inner state not observed in {unobserved} of {len(cases)} cases"]
         as_text = sum(case.compared is Compared.TEXT for case in cases)
         reasons += [f"{as_text} compared as text"] if as_text else []
         return Decision(verdict=RunVerdict.EQUAL_OUTPUTS, exit_code=EXIT_PASSED, reasons=tuple(reasons))
     certified = sum(case.sync is Sync.CERTIFIED for case in cases)
-    seen = "every token certified" if certified == len(cases) else "every slot and position right"
+    seen = "all certified" if certified == len(cases) else "all contexts right"
     reason = f"{len(cases)} of {len(cases)} cases identical, {seen}"
     return Decision(verdict=RunVerdict.LOSSLESS, exit_code=EXIT_PASSED, reasons=(reason,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from specaudit.core.summary import ROUGE_BLIND_ABOVE, is_failing
+from specaudit.core.summary import ROUGE_BLIND_ABOVE, is_failing, reference_ends
 from specaudit.core.vocabulary import Sync, Verdict
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def report_document(
     planned_cases: int,
     models: RunModels | None = None,
     left_out: Sequence[LeftOut] = (),
+    notices: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return the content of `report.json`: the decision, each arm, totals and the ids of the cases to look at.
 
@@ -40,8 +41,9 @@ def report_document(
         "exit_code": decision.exit_code,
         "reasons": list(decision.reasons),
         "models": None if models is None else _models_document(models),
-        "totals": _totals_document(summaries, cases, planned_cases),
+        "totals": _totals_document(summaries, cases, planned_cases, models),
         "left_out": [asdict(combination) for combination in left_out],
+        "notices": list(notices),
         "arms": [_arm_document(summary) for summary in summaries],
         "failing_case_ids": [case.case_id for case in cases if is_failing(case)],
         "unmeasured_case_ids": [case.case_id for case in cases if case.verdict is Verdict.UNMEASURED],
@@ -49,12 +51,15 @@ def report_document(
 
 
 def _totals_document(
-    summaries: Sequence[ArmSummary], cases: Sequence[CaseResult], planned_cases: int
+    summaries: Sequence[ArmSummary], cases: Sequence[CaseResult], planned_cases: int, models: RunModels | None
 ) -> dict[str, Any]:
+    ends = None if models is None else reference_ends(cases, models.target.eos_token_ids)
     return {
         "planned_cases": planned_cases,
         "cases": len(cases),
         "prompts": len({case.prompt_digest for case in cases}),
+        "references": None if ends is None else ends.prompts,
+        "references_at_eos": None if ends is None else ends.at_eos,
         "arms": len(summaries),
         "verdicts": {verdict.value: sum(case.verdict is verdict for case in cases) for verdict in Verdict},
         "syncs": {sync.value: sum(case.sync is sync for case in cases) for sync in Sync},

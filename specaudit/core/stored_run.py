@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from types import UnionType
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 from specaudit.core.errors import InputError
 from specaudit.core.records import UNIT_BATCHES, Arm, AuditPlan, CaseResult, UnitTiming
@@ -12,6 +13,13 @@ from specaudit.core.run_directory import SCHEMA_VERSION, RunDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+
+COUNTED = ("batch_sizes", "draft_tokens", "max_new_tokens", "threads")
+"""Fields of a plan whose numbers are at least 1."""
+
+LISTED = ("decoders", "seeds")
+"""Fields of a plan that hold something, besides those."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +98,10 @@ def _read_manifest(directory: RunDirectory) -> dict[str, Any]:
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
         version = manifest["schema_version"]
-        manifest["effective"]["prompt_ids"], manifest["run_id"], manifest["plan"]
+        if not _fits(version, int):
+            raise TypeError(f"'schema_version' is {json.dumps(version)[:60]}")
+        if version <= SCHEMA_VERSION:
+            _check_types(manifest)
     except OSError as error:
         raise InputError(
             f"'{directory.path}' is not a run directory", where=str(path), way_out="name a folder that a run wrote."
@@ -111,13 +122,55 @@ def _read_manifest(directory: RunDirectory) -> dict[str, Any]:
 
 def _read_plan(manifest: Mapping[str, Any], *, where: str) -> AuditPlan:
     document = manifest["plan"]
-    names = {field.name for field in fields(AuditPlan)}
+    types = get_type_hints(AuditPlan)
+    names = set(types)
     if set(document) != names:
         odd = ", ".join(sorted(set(document) ^ names))
         raise InputError(
             f"the plan does not fit this version ({odd})", where=where, way_out="run again from the start."
         )
+    for name, value in document.items():
+        if not _fits(value, types[name]) or not _is_usable(name, value):
+            raise InputError(
+                f"'{name}' of the plan cannot be {json.dumps(value)[:60]}",
+                where=where,
+                way_out="run again from the start.",
+            )
     values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in document.items()
     }
     return AuditPlan(**values)
+
+
+def _check_types(manifest: Mapping[str, Any]) -> None:
+    """Raise KeyError or TypeError for a manifest without what is read of it, or with something else in its place."""
+    effective = manifest["effective"]
+    expected = (
+        ("run_id", manifest["run_id"], str),
+        ("plan", manifest["plan"], dict),
+        ("effective", effective, dict),
+        ("libraries", manifest["libraries"], dict),
+        ("prompt_ids", effective["prompt_ids"], list[str]),
+    )
+    for name, value, hint in expected:
+        if not _fits(value, hint):
+            raise TypeError(f"'{name}' is {json.dumps(value)[:60]}")
+
+
+def _is_usable(name: str, value: Any) -> bool:
+    """Return whether a field of the right type holds what the command line would take."""
+    if value is None or name not in {*COUNTED, *LISTED}:
+        return True
+    values = value if isinstance(value, list) else [value]
+    return values != [] and (name not in COUNTED or min(values) >= 1)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Return whether a value read from JSON is of an annotated type, a tuple being an array in JSON."""
+    if isinstance(hint, UnionType):
+        return any(_fits(value, one) for one in get_args(hint))
+    if get_origin(hint) in {tuple, list}:
+        return isinstance(value, list) and all(_fits(one, get_args(hint)[0]) for one in value)
+    if hint is float:
+        hint = int | float
+    return isinstance(value, hint) and (hint is bool or not isinstance(value, bool))

@@ -17,7 +17,7 @@ from specaudit.core.shares import share
 from specaudit.core.vocabulary import Check, Compared, Symptom, Sync, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from specaudit.core.displacement import Displacement
     from specaudit.core.records import CaseResult, Finding, ModelRecord, UnitTiming
@@ -92,6 +92,17 @@ class CategorySummary:
 
     exact_match: Share | None
     """Identical among measured cases, or None when none was measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceEnds:
+    """How the reference's outputs end. Where none ends in EOS, a decoder that runs past it cannot be told."""
+
+    prompts: int
+    """Different prompts, by digest, that have a reference."""
+
+    at_eos: int
+    """Those of them whose reference ends in EOS, the rest being cut at the most new tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +189,7 @@ class ArmSummary:
     """Tokens of the measured outputs."""
 
     tokens_per_second: float | None
-    """Tokens that the decoder returned a second, tracing included, or None when no time was taken."""
+    """Tokens that the decoder returned a second, tracing included, or None when nothing was measured or no time taken."""
 
     unobserved: tuple[ReasonCount, ...]
     """Why inner state was not observed, most frequent first."""
@@ -214,6 +225,12 @@ def arm_key(record: CaseResult | UnitTiming | ArmSummary) -> ArmKey:
 def is_failing(case: CaseResult) -> bool:
     """Return whether a case diverged or violated a check; an unmeasured case alone is not a finding."""
     return case.verdict is Verdict.DIVERGED or case.sync is Sync.VIOLATED
+
+
+def reference_ends(cases: Iterable[CaseResult], eos_token_ids: Collection[int]) -> ReferenceEnds:
+    """Return how the reference ends for the prompts of `cases`; a prompt without a reference takes no part."""
+    last_ids = {case.prompt_digest: case.reference_ids[-1] for case in cases if case.reference_ids}
+    return ReferenceEnds(prompts=len(last_ids), at_eos=sum(token in eos_token_ids for token in last_ids.values()))
 
 
 def first_violation(cases: Iterable[CaseResult]) -> Violation | None:
@@ -268,7 +285,7 @@ def _summarise_arm(key: ArmKey, cases: Sequence[CaseResult], timings: Sequence[U
         },
         first_violation=first_violation(cases),
         generated_tokens=sum(len(case.output_ids or ()) for case in measured),
-        tokens_per_second=_tokens_per_second(timings),
+        tokens_per_second=_tokens_per_second(timings, {case.unit for case in measured}),
         unobserved=_reason_counts(
             case.sync_reason or "no reason was recorded" for case in measured if case.sync is Sync.UNOBSERVED
         ),
@@ -318,9 +335,9 @@ def _acceptance(cases: Iterable[CaseResult]) -> Share | None:
     return _share_or_none(sum(accepted for accepted, _ in observed), sum(proposed for _, proposed in observed))
 
 
-def _tokens_per_second(timings: Sequence[UnitTiming]) -> float | None:
-    """Pool the units whose tokens are known: text has none."""
-    known = [timing for timing in timings if timing.generated_tokens is not None]
+def _tokens_per_second(timings: Sequence[UnitTiming], measured_units: Collection[int]) -> float | None:
+    """Pool the units that measured something and whose tokens are known: text has none."""
+    known = [timing for timing in timings if timing.unit in measured_units and timing.generated_tokens is not None]
     seconds = sum(timing.seconds for timing in known)
     return sum(timing.generated_tokens or 0 for timing in known) / seconds if seconds > 0 else None
 

@@ -57,4 +57,4 @@ def decode(
 
 def _check_numbers(logits: Tensor, place: int) -> None:
     if bool(logits.isnan().any()):
-        raise NanLogitsError(f"the target's logits for output token {place} are NaN")
+        raise NanLogitsError(f"the target's logits for output token {place} are NaN; try another --dtype")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from contextlib import contextmanager
 from logging import ERROR
 from typing import TYPE_CHECKING
@@ -28,6 +29,14 @@ def quiet_transformers() -> Iterator[None]:
         logging.set_verbosity(verbosity)
         if has_bars:
             logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def quiet_libraries() -> Iterator[None]:
+    """Hold back what transformers, the Hub's client and torch log, draw and warn of, in a decoder's hands too."""
+    with quiet_transformers(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"(transformers|huggingface_hub|torch)\b")
+        yield
 
 
 @contextmanager

@@ -47,8 +47,8 @@ def _variant(summary: ArmSummary, summaries: Sequence[ArmSummary]) -> str:
 def _notes(summary: ArmSummary) -> list[str]:
     notes = []
     if summary.hazard is not None:
-        divergences = counted(summary.hazard.count, "divergence")
-        notes.append(f"{divergences} in {summary.hazard.total} tokens ({rate_interval(summary.hazard)} a token)")
+        risk = f"{summary.hazard.count} of {counted(summary.hazard.total, 'token')}"
+        notes.append(f"a first wrong token in {risk} ({rate_interval(summary.hazard)} a token)")
     if summary.exact_match_by_call is not None:
         notes.append(f"identical {interval(summary.exact_match_by_call)} by batch")
     permuted = sum(displacement.is_permuted for displacement in summary.displacements.values())

@@ -81,9 +81,9 @@ def _numbers(summary: ArmSummary, checks: Sequence[Check]) -> tuple[str, ...]:
 
 
 def _violated_cases(summary: ArmSummary, check: Check) -> str:
-    """Return how many cases violated a check, and of how many when some were not observed."""
+    """Return how many cases violated a check, and of how many when some were not observed: `2`, `2/13`."""
     observed = summary.cases - summary.syncs[Sync.UNOBSERVED]
     if not observed:
         return NOTHING
     count = str(summary.violated_checks[check])
-    return count if observed == summary.cases else f"{count}\nof {observed}"
+    return count if observed == summary.cases else f"{count}/{observed}"

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from specaudit.core.shares import upper_bound_of_zero
-from specaudit.core.summary import is_failing
-from specaudit.core.vocabulary import RunVerdict
+from specaudit.core.summary import arm_key, is_failing, reference_ends
+from specaudit.core.vocabulary import Check, RunVerdict
 from specaudit.report.arm_notes import arm_name, print_arm_notes
 from specaudit.report.arm_table import TABLE_WIDTH, arm_table
 from specaudit.report.category_table import print_category_table
@@ -24,13 +24,13 @@ from specaudit.report.symbols import symbols_for
 from specaudit.report.visible_text import shorten, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rich.console import Console
 
     from specaudit.core.gate import Decision
     from specaudit.core.records import AuditPlan, CaseResult, LeftOut, ModelRecord
-    from specaudit.core.summary import ArmSummary, ReasonCount, RunModels
+    from specaudit.core.summary import ArmKey, ArmSummary, ReasonCount, ReferenceEnds, RunModels
     from specaudit.report.symbols import Symbols
 
 DEFAULT_DETAILS = 3
@@ -39,8 +39,15 @@ DEFAULT_DETAILS = 3
 MOST_REASONS = 6
 """Reasons shown of those for which cases were not observed or not measured, the most frequent first."""
 
+MOST_DECODERS = 4
+"""Decoders named beside a reason."""
+
 REASON_CELLS = 300
 """Most terminal cells of one reason or error message."""
+
+
+LEGEND = f"below a share: its 95 % interval; {', '.join(Check)}: cases violated, of those seen"
+"""What a reader of the table cannot guess."""
 
 
 def print_report(
@@ -55,16 +62,20 @@ def print_report(
     run_directory: str | None = None,
     token_texts: Mapping[int, str] | None = None,
     left_out: Sequence[LeftOut] = (),
+    notices: Sequence[str] = (),
+    planned_prompts: int | None = None,
 ) -> None:
     """Print a report to `console`, at most `details` failing cases in full, the verdict as its last line.
 
     `token_texts` maps token ids to their text, leading space included (`shown_token_ids` says which ids matter).
     Without it, as for a stored run, diffs show ids, and the outputs' texts around the first difference. `left_out` is what
-    was asked for and not run.
+    was asked for and not run, `planned_prompts` how many prompts each arm has, or None for as many as `cases` have.
     """
     symbols = symbols_for(console)
-    _print_models(console, plan, models, cases, left_out, symbols)
-    _print_outcome(console, summaries, cases, symbols, details, run_directory, token_texts)
+    _print_models(console, plan, models, cases, left_out, notices, symbols, planned_prompts)
+    ends = reference_ends(cases, models.target.eos_token_ids)
+    ending = _ending(ends, is_ignored=not models.target.eos_token_ids)
+    _print_outcome(console, summaries, cases, symbols, details, run_directory, token_texts, ending=ending)
     console.print()
     if run_directory is not None:
         console.print(_plain(f"run directory: {run_directory}", symbols), soft_wrap=True)
@@ -109,10 +120,15 @@ def _print_models(
     models: RunModels,
     cases: Sequence[CaseResult],
     left_out: Sequence[LeftOut],
+    notices: Sequence[str],
     symbols: Symbols,
+    planned_prompts: int | None,
 ) -> None:
     eos = ", ".join(map(str, models.target.eos_token_ids)) or "ignored"
-    prompts = counted(len({case.prompt_id for case in cases}), "prompt")
+    done = len({case.prompt_id for case in cases})
+    prompts = counted(done, "prompt")
+    if planned_prompts is not None and planned_prompts != done:
+        prompts = f"{counted(planned_prompts, 'prompt')} planned, {done} done"
     tokens = counted(plan.max_new_tokens, "new token")
     rows = [("target", _model(models.target))]
     rows += [("draft", _model(models.draft))] if models.draft is not None else []
@@ -122,6 +138,7 @@ def _print_models(
     if models.target.applied_settings:
         rows += [("applied", f"{', '.join(models.target.applied_settings)} (generation config)")]
     rows += [("not run", f"{one.decoder} at batch {one.batch_size}: {one.reason}") for one in left_out]
+    rows += [("notice", notice) for notice in notices]
     for label, value in rows:
         print_paragraph(console, _plain(value, symbols), label=f"{label:<9}")
 
@@ -141,16 +158,29 @@ def _print_outcome(
     details: int,
     run_directory: str | None,
     token_texts: Mapping[int, str] | None,
+    *,
+    ending: Text | None = None,
 ) -> None:
     """Print what lies between the heading and the last lines: table, failures, what was not seen or measured."""
     if summaries:
         console.print()
         print_table(console, arm_table(summaries, symbols), least_width=TABLE_WIDTH)
-        console.print(Text("below a share: its 95 % interval; RECT, POS: cases with a violation", style="dim"))
+        print_paragraph(console, Text(LEGEND, style="dim"))
+        if ending is not None:
+            print_paragraph(console, ending)
     print_category_table(console, summaries, symbols)
     print_arm_notes(console, summaries, symbols)
     _print_failures(console, summaries, cases, symbols, details, run_directory, token_texts)
     _print_reasons(console, summaries, symbols)
+
+
+def _ending(ends: ReferenceEnds, *, is_ignored: bool) -> Text:
+    """Say in how many prompts EOS was reached, and so whether the run can tell a decoder that runs past it."""
+    text = f"reference: reached end of sequence in {ends.at_eos} of {counted(ends.prompts, 'prompt')}"
+    if ends.at_eos or not ends.prompts:
+        return Text(text, style="dim")
+    way_out = "it is ignored" if is_ignored else "raise --max-new-tokens to reach it"
+    return Text(f"{text}: how decoders end an output was not tested; {way_out}", style="yellow")
 
 
 def _print_failures(
@@ -178,28 +208,43 @@ def _print_failures(
 
 def _print_reasons(console: Console, summaries: Sequence[ArmSummary], symbols: Symbols) -> None:
     for heading, reasons in (
-        (f"{symbols.partly} inner state not observed", _grouped(summary.unobserved for summary in summaries)),
-        (f"{symbols.unknown} unmeasured", _grouped(summary.errors for summary in summaries)),
+        (f"{symbols.partly} inner state not observed", _grouped(summaries, lambda summary: summary.unobserved)),
+        (f"{symbols.unknown} unmeasured", _grouped(summaries, lambda summary: summary.errors)),
     ):
         if not reasons:
             continue
         console.print()
         console.print(Text(heading, style="yellow"))
-        for reason, count in list(reasons.items())[:MOST_REASONS]:
+        for reason, arms in reasons[:MOST_REASONS]:
             shown = shorten(visible(reason, ascii_only=symbols.is_ascii), REASON_CELLS, ellipsis=symbols.ellipsis)
-            print_paragraph(console, Text(f"{counted(count, 'case')}: {shown}"), indent=INDENT)
-        rest = list(reasons.values())[MOST_REASONS:]
+            place = f", {_arm_names(list(arms))}" if len(summaries) > 1 else ""
+            line = f"{counted(sum(arms.values()), 'case')}{visible(place, ascii_only=symbols.is_ascii)}: {shown}"
+            print_paragraph(console, Text(line), indent=INDENT)
+        rest = [sum(arms.values()) for _, arms in reasons[MOST_REASONS:]]
         if rest:
             more = f"{counted(sum(rest), 'case')} for {counted(len(rest), 'further reason')}, not shown"
             print_paragraph(console, Text(more), indent=INDENT)
 
 
-def _grouped(groups: Iterable[tuple[ReasonCount, ...]]) -> dict[str, int]:
-    """Return how many cases give each reason over all arms, most frequent first."""
-    counts: Counter[str] = Counter()
-    for group in groups:
-        counts.update({item.reason: item.count for item in group})
-    return dict(counts.most_common())
+def _grouped(
+    summaries: Sequence[ArmSummary], reasons_of: Callable[[ArmSummary], tuple[ReasonCount, ...]]
+) -> list[tuple[str, Counter[ArmKey]]]:
+    """Return each reason with how many cases of which arms give it, the most frequent first."""
+    counts: dict[str, Counter[ArmKey]] = {}
+    for summary in summaries:
+        for item in reasons_of(summary):
+            counts.setdefault(item.reason, Counter())[arm_key(summary)] += item.count
+    return sorted(counts.items(), key=lambda one: -one[1].total())
+
+
+def _arm_names(arms: Sequence[ArmKey]) -> str:
+    """Name arms by decoder, with their batch sizes where those are known: `eqspec at batch 1, 4, bsp at batch 4`."""
+    sizes: dict[str, dict[str, None]] = {}
+    for arm in arms:
+        sizes.setdefault(arm.decoder, {}).update({} if arm.batch_size is None else {str(arm.batch_size): None})
+    shown = [f"{decoder} at batch {', '.join(of)}" if of else decoder for decoder, of in sizes.items()]
+    more = [f"{len(shown) - MOST_DECODERS} more"] if len(shown) > MOST_DECODERS else []
+    return ", ".join([*shown[:MOST_DECODERS], *more])
 
 
 def _print_bound(console: Console, summaries: Sequence[ArmSummary], decision: Decision, symbols: Symbols) -> None:

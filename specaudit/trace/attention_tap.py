@@ -76,6 +76,11 @@ def _tapped(original: Callable[..., Any] | None, mine: set[int], listener: Atten
     return attention
 
 
+def goes_through_registry(module: nn.Module) -> bool:
+    """Return whether the file that defines an attention module looks its function up in transformers' registry."""
+    return hasattr(sys.modules[type(module).__module__], "ALL_ATTENTION_FUNCTIONS")
+
+
 def _own_eager_attention(module: nn.Module) -> Callable[..., Any]:
     """Return the eager attention of the file that defines the module: it has no entry in the registry."""
     function: Callable[..., Any] = sys.modules[type(module).__module__].eager_attention_forward

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from specaudit.trace.anatomy import Anatomy, AttentionLayer, examine
-from specaudit.trace.attention_tap import attention_tapped
+from specaudit.trace.attention_tap import attention_tapped, goes_through_registry
 from specaudit.trace.cache_tap import cache_writes_tapped
 from specaudit.trace.fingerprint import state_fingerprints
 from specaudit.trace.ledger import Ledger, column_fingerprints, own_slots
@@ -310,8 +310,10 @@ class Recorder:
         now = self._current_implementation()
         if now != self._implementation:
             return f"the attention implementation was changed from '{self._implementation}' to '{now}'"
-        way_out = "" if now == "sdpa" else "; try --attn sdpa"
-        return f"'{now}' attention was not seen in {count} of {len(self.anatomy.layers)} layers{way_out}"
+        unseen = f"'{now}' attention was not seen in {count} of {len(self.anatomy.layers)} layers"
+        if not any(goes_through_registry(layer.module) for layer in self.anatomy.layers):
+            return f"{unseen}: this architecture cannot be observed yet, outputs are compared all the same"
+        return unseen if now == "sdpa" else f"{unseen}; try --attn sdpa"
 
     def _current_implementation(self) -> str:
         first = self.anatomy.layers[0].module if self.anatomy.layers else self.model

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from specaudit import runner
 from specaudit.core.run_directory import RunDirectory
 from tests.cli.command import specaudit
 
@@ -107,6 +108,8 @@ def test_signals_leave_a_readable_partial_report(number: signal.Signals, in_fold
     while process.poll() is None and not written.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(number)
+    time.sleep(0.03)
+    process.send_signal(number)  # an impatient second one costs nothing
     stdout, stderr = process.communicate(timeout=240)
     assert process.returncode == 130, stderr
     assert "Traceback" not in stderr
@@ -122,7 +125,7 @@ def test_a_time_limit_stops_at_a_units_end(in_folder: Path) -> None:
     result = specaudit(*PLAN[:1], "--decoder", "eqspec", "--batch-size", "1", "--time-limit", "0.01", "--out", "run")
     assert result.exit_code == 3
     assert len(RunDirectory(in_folder / "run").read_cases()) == 4
-    assert "20 of 24 cases not run, the time limit of 0.01 s was reached" in result.stdout
+    assert "20 of 24 cases not run, time limit of 0.01 s reached" in result.stdout
     resumed = specaudit("run", "--resume", "run")
     assert resumed.exit_code == 0
     assert len(RunDirectory(in_folder / "run").read_cases()) == 24
@@ -200,3 +203,103 @@ def test_a_newer_schema_is_refused_by_name(whole: Path) -> None:
     result = specaudit("run", "--from", "whole")
     assert result.exit_code == 2
     assert "pip install 'specaudit>=9.9.9'" in result.stderr
+
+
+SPOILT_MANIFESTS = {
+    "a list": ([], "not a manifest: TypeError"),
+    "a text": ("manifest", "not a manifest: TypeError"),
+    "a plan that is a list": ({"plan": []}, "'plan' is []"),
+    "an effective that is a list": ({"effective": []}, "not a manifest: TypeError"),
+    "a version that is text": ({"schema_version": "1"}, "'schema_version' is \"1\""),
+    "an id that is a number": ({"run_id": 7}, "'run_id' is 7"),
+    "no libraries": ({"libraries": None}, "'libraries' is null"),
+}
+SPOILT_PLANS = {
+    "target": ["bundled:llama"],
+    "decoders": "eqspec",
+    "batch_sizes": ["1"],
+    "draft_tokens": [True],
+    "max_new_tokens": "16",
+    "prompts": 3,
+    "chat_template": 1,
+    "seeds": [],
+    "categories": {"a": 1},
+    "case_timeout": "soon",
+    "threads": 0,
+}
+
+
+@pytest.mark.parametrize("options", [("--resume", "whole"), ("--from", "whole")], ids=["resume", "from"])
+def test_a_manifest_with_something_else_in_a_place_is_named(whole: Path, options: tuple[str, str]) -> None:
+    path = whole / "manifest.json"
+    manifest = json.loads(path.read_text())
+    spoilt = [
+        (changes if not isinstance(changes, dict) else manifest | changes, message)
+        for changes, message in SPOILT_MANIFESTS.values()
+    ]
+    spoilt += [
+        (manifest | {"plan": manifest["plan"] | {name: value}}, f"'{name}' of the plan cannot be {json.dumps(value)}")
+        for name, value in SPOILT_PLANS.items()
+    ]
+    for document, message in spoilt:
+        path.write_text(json.dumps(document))
+        result = specaudit("run", *options)
+        assert result.exit_code == 2, message
+        assert message in result.stderr
+        assert "fault in specaudit" not in result.stderr
+
+
+EDITED_SAMPLES = {
+    "verdict": (
+        {"verdict": "identical", "first_divergence": None, "partial_match": 1.0},
+        "it is identical, its output",
+    ),
+    "output_ids": ({"output_ids": [5, 5]}, "its first_divergence or partial_match is that of another output"),
+    "prompt_ids": ({"prompt_ids": [5, 5]}, "its prompt_digest is that of another prompt"),
+    "case_id": ({"case_id": "bsp/b1/k4/s0/mine"}, "its identifier is that of another case"),
+    "findings": ({"sync": "clean"}, "it is clean with"),
+    "error": ({"error": "RuntimeError: boom"}, "its output and error say unmeasured"),
+}
+
+
+@pytest.mark.parametrize("name", EDITED_SAMPLES)
+def test_an_edited_sample_is_not_resumed(name: str, whole: Path) -> None:
+    changes, message = EDITED_SAMPLES[name]
+    path = whole / "samples.jsonl"
+    cases = [json.loads(line) for line in path.read_text().splitlines()]
+    place = next(n for n, case in enumerate(cases) if case["verdict"] == "diverged" and case["sync"] == "violated")
+    cases[place] |= changes
+    path.write_text("".join(json.dumps(case) + "\n" for case in cases))
+    result = specaudit("run", "--resume", "whole")
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "start again: specaudit run --from whole" in result.stderr
+    assert specaudit("run", "--from", "whole", "--limit", "1", "--out", "again").exit_code in {0, 1}
+
+
+def test_a_crash_says_how_to_go_on(in_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    of_run = runner.judge
+    calls: list[int] = []
+
+    def crashing(*arguments: Any) -> Any:
+        calls.append(1)
+        if len(calls) > 6:
+            raise ZeroDivisionError("a fault")
+        return of_run(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(runner, "judge", crashing)
+        result = specaudit(*PLAN, "--out", "a run")
+    assert result.exit_code == 2
+    assert "error: ZeroDivisionError: a fault" in result.stderr
+    assert "specaudit run --resume 'a run'" in result.stderr
+    assert specaudit("run", "--resume", "a run").exit_code == 1
+    assert len(RunDirectory(in_folder / "a run").read_cases()) == 48
+
+
+def test_a_crash_before_anything_was_written_leaves_nothing(in_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "load_prompts", lambda *_, **__: 1 / 0)
+    result = specaudit(*PLAN, "--out", "run")
+    assert result.exit_code == 2
+    assert "--resume" not in result.stderr
+    assert not (in_folder / "run").exists()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -176,3 +178,26 @@ def test_forwards_in_other_threads_are_unobserved_and_compared_all_the_same(in_f
     assert {case["verdict"] for case in cases} == {"identical"}
     assert {case["sync"] for case in cases} == {"unobserved"}
     assert "other threads" in cases[0]["sync_reason"]
+
+
+ADVISED = """
+import warnings
+import transformers
+from specaudit.decoders.greedy import decode as greedy
+
+def decode(target, draft, tokenizer, prompts, *, max_new_tokens, draft_tokens, eos_token_ids, pad_token_id):
+    transformers.utils.logging.get_logger("transformers.generation").warning("set some attention mask")
+    return greedy(target, draft, tokenizer, prompts, max_new_tokens=max_new_tokens, draft_tokens=draft_tokens,
+                  eos_token_ids=eos_token_ids, pad_token_id=pad_token_id)
+"""
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_quiet_holds_back_the_advice_of_libraries(in_folder: Path, quiet: bool) -> None:
+    (in_folder / "mine.py").write_text(ADVISED)
+    command = [sys.executable, "-m", "specaudit", "run", "--decoder", "mine.py:decode", "--limit", "1"]
+    options = ["--batch-size", "1", "--max-new-tokens", "4", *(["-q"] if quiet else [])]
+    result = subprocess.run([*command, *options], capture_output=True, text=True, check=False, timeout=240)
+    assert result.returncode == 0, result.stderr
+    assert ("set some attention mask" in result.stderr) is not quiet
+    assert (result.stderr == "") is quiet

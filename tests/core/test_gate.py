@@ -44,7 +44,7 @@ def test_reasons_count_what_they_name() -> None:
     decision = decide([DIVERGED, LATENT, UNMEASURED, CLEAN], planned=6)
     assert decision.reasons == (
         "1 of 4 cases diverged",
-        "1 of 4 cases violated a check",
+        "1 violated a check",
         "1 unmeasured",
         "2 not run",
     )

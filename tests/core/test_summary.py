@@ -10,7 +10,7 @@ import pytest
 from specaudit.core.gate import decide
 from specaudit.core.report_document import report_document
 from specaudit.core.shares import share
-from specaudit.core.summary import ReasonCount, first_violation, summarise
+from specaudit.core.summary import ReasonCount, ReferenceEnds, first_violation, reference_ends, summarise
 from specaudit.core.vocabulary import Check, RunVerdict, Symptom, Sync, Verdict
 from tests.report.sample_runs import (
     DIVERGED_IDS,
@@ -124,7 +124,8 @@ def test_nothing_proposed_is_no_acceptance() -> None:
 def test_times_of_units_are_pooled_and_no_time_is_no_speed() -> None:
     of = arm("eqspec", 4)
     timings = [timing(of, seconds=1, tokens=100), timing(of, seconds=3, tokens=100, unit=1)]
-    assert summarise(clean_cases(of), timings)[0].tokens_per_second == 50
+    assert summarise(clean_cases(of, 32), timings)[0].tokens_per_second == 50
+    assert summarise(clean_cases(of, 16), timings)[0].tokens_per_second == 100  # nothing was measured in unit 1
     assert summarise(clean_cases(of), [timing(of, seconds=0)])[0].tokens_per_second is None
 
 
@@ -234,3 +235,19 @@ def test_report_document_leaves_null_where_nothing_was_measured() -> None:
     assert crashing["violated"] is None
     assert len(document["unmeasured_case_ids"]) == 24
     assert document["failing_case_ids"] == []
+
+
+def test_references_are_counted_once_a_prompt_and_only_where_there_is_one() -> None:
+    cut, none = REFERENCE_IDS[:5], ()
+    cases = [
+        case(of, number, reference_ids=reference, output_ids=reference or None)
+        for of in (arm("eqspec", 1), arm("bsp", 4))
+        for number, reference in enumerate([REFERENCE_IDS, cut, cut, none])
+    ]
+    assert reference_ends(cases, {2, 3}) == ReferenceEnds(prompts=3, at_eos=1)
+    assert reference_ends(cases, ()) == ReferenceEnds(prompts=3, at_eos=0)
+    summaries, decision = summarise(cases, []), decide(cases, planned=8)
+    totals = report_document(summaries, cases, decision, planned_cases=8, models=MODELS)["totals"]
+    assert (totals["references"], totals["references_at_eos"]) == (3, 1)
+    totals = report_document(summaries, cases, decision, planned_cases=8)["totals"]
+    assert totals["references_at_eos"] is None  # without a model nobody knows what ends a text

@@ -59,6 +59,7 @@ def tracked(folder: str, *, suffixes: Iterable[str] = ("",)) -> set[str]:
 def test_the_wheel_holds_the_whole_package(wheel: ZipFile) -> None:
     inside = {name.removeprefix("specaudit/") for name in wheel.namelist() if name.endswith(".py")}
     assert inside == tracked("specaudit", suffixes=(".py",))
+    assert "specaudit/py.typed" in wheel.namelist()  # a type checker reads the annotations only where it finds this
 
 
 def test_the_wheel_holds_models_and_prompts_as_they_are(wheel: ZipFile) -> None:

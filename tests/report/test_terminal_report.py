@@ -68,7 +68,7 @@ def test_an_interval_by_batch_is_printed_where_there_are_batches_enough() -> Non
     of = arm("bsp", 4)
     cases = [case(of, number, output_ids=DIVERGED_IDS if number % 24 < 4 else REFERENCE_IDS) for number in range(96)]
     run = SampleRun(cases=tuple(cases), timings=())
-    assert "16 divergences in 1136 tokens (0.87-2.3 % a token); identical 66.7-95.8 % by batch;" in " ".join(
+    assert "a first wrong token in 16 of 1136 tokens (0.87-2.3 % a token); identical 66.7-95.8 % by batch;" in " ".join(
         _report(run).split()
     )
     assert "by batch" not in _report(SampleRun(cases=tuple(cases[:80]), timings=()))
@@ -78,7 +78,7 @@ def test_draft_lengths_and_seeds_tell_arms_apart_where_there_are_several() -> No
     arms = [arm("bsp", 4, draft_tokens, seed) for draft_tokens in (4, 8) for seed in (0, 1)]
     cases = [case(of, n, output_ids=DIVERGED_IDS, category="math") for of in arms for n in range(5)]
     report = _report(SampleRun(cases=tuple(cases), timings=()), details=0)
-    assert [line.partition(": ")[0] for line in report.splitlines() if " divergences in " in line] == [
+    assert [line.partition(": ")[0] for line in report.splitlines() if " a first wrong token in " in line] == [
         "bsp, batch 4, K 4, seed 0", "bsp, batch 4, K 4, seed 1", "bsp, batch 4, K 8, seed 0", "bsp, batch 4, K 8, seed 1",
     ]  # fmt: skip
     (heading,) = [line for line in report.splitlines() if line.startswith("identical by category")]
@@ -120,9 +120,9 @@ def test_report_in_ascii(snapshot) -> None:
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_a_report_fits_eighty_columns_but_for_its_one_line_verdict(name: str) -> None:
+def test_a_report_fits_eighty_columns(name: str) -> None:
     *lines, verdict = _report(RUNS[name](), run_directory=None).splitlines()
-    assert max(cell_len(line) for line in lines) <= 80
+    assert max(cell_len(line) for line in (*lines, verdict)) <= 80
     assert verdict.startswith("specaudit: ")
 
 
@@ -172,6 +172,21 @@ def test_an_interrupted_run_says_how_far_it_came() -> None:
     report = _report(clean_run(), planned=144, interrupted=True)
     assert report.endswith("specaudit: interrupted (exit 130): 64 of 144 cases done, no finding among them")
     assert "0 of 16 failed" not in report
+    assert "bundled: 24 prompts planned, 16 done, at most" in " ".join(_report(clean_run(), planned_prompts=24).split())
+    nothing = _report(SampleRun(cases=(), timings=()), planned=8, interrupted=True, planned_prompts=8)
+    assert "bundled: 8 prompts planned, 0 done, at most" in " ".join(nothing.split())
+
+
+def test_an_arm_that_measured_or_saw_nothing_has_dashes_and_no_speed() -> None:
+    of, other = arm("mine.py:decode", 4), arm("eqspec", 4)
+    crashed = tuple(case(of, n, output_ids=None, error="RuntimeError: boom") for n in range(16))
+    partly = tuple(case(other, n, sync_reason="a step had no position ids" if n < 3 else None) for n in range(16))
+    timings = (timing(of, tokens=0), timing(other))
+    lines = _report(SampleRun(cases=(*crashed, *partly), timings=timings)).splitlines()
+    (dashes,) = [line for line in lines if line.startswith("mine.py:decode")]
+    assert dashes.split()[2:] == ["16", "-", "-", "-", "-", "-", "-"]
+    (counts,) = [line for line in lines if line.startswith("eqspec ")]
+    assert counts.split()[-2:] == ["0/13", "0/13"]
 
 
 def test_a_run_without_cases_still_has_a_verdict() -> None:
@@ -185,6 +200,26 @@ def test_ignored_settings_are_named() -> None:
     assert "repetition_penalty=1.3" in report
     assert "end of sequence ignored" in " ".join(report.split())
     assert "\ndraft" not in report
+
+
+def test_a_run_that_never_reached_the_end_says_what_it_did_not_test() -> None:
+    cut = REFERENCE_IDS[:8]
+    run = SampleRun(
+        cases=tuple(case(arm("eqspec", 4), n, output_ids=cut, reference_ids=cut) for n in range(4)), timings=()
+    )
+    report = " ".join(_report(run).split())
+    assert "reference: reached end of sequence in 0 of 4 prompts: how decoders end an output was not tested;" in report
+    assert "raise --max-new-tokens" in report
+    ignored = RunModels(target=replace(MODELS.target, eos_token_ids=()), draft=None)
+    assert "was not tested; it is ignored" in " ".join(_report(run, models=ignored).split())
+
+
+def test_a_reason_names_its_arms_where_there_are_several() -> None:
+    arms = [arm(decoder, size) for decoder in ("eqspec", "bsp") for size in (1, 4)]
+    cases = [case(of, n, output_ids=None, error="RuntimeError: boom") for of in arms[:3] for n in range(2)]
+    several = SampleRun(cases=(*cases, *clean_cases(arms[3], 2)), timings=())
+    assert "  6 cases, eqspec at batch 1, 4, bsp at batch 1: RuntimeError: boom" in _report(several).splitlines()
+    assert "  2 cases: RuntimeError: boom" in _report(SampleRun(cases=tuple(cases[:2]), timings=())).splitlines()
 
 
 def test_no_details_still_counts_the_failures() -> None:
