@@ -12,7 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from specaudit.checks.kv import check_origin
+from specaudit.checks.diagnose import trace_causes
+from specaudit.checks.kv import check_origin, misplaced_finding
+from specaudit.checks.misplaced import Misplaced, misplaced_token
 from specaudit.checks.pos import check_pos
 from specaudit.checks.rect import check_rect
 from specaudit.checks.resting import harmful_attempts
@@ -24,8 +26,9 @@ from specaudit.trace.growth import grow
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from specaudit.checks.causes.acceptance import DraftChoice
     from specaudit.checks.streams import Attempt, Stream
-    from specaudit.core.records import Finding
+    from specaudit.core.records import CauseFinding, Finding
     from specaudit.trace.records import Step, Trace
     from specaudit.trace.trie import PrefixTrie
 
@@ -45,14 +48,23 @@ class Judgement:
     findings: tuple[Finding, ...]
     """First failure of each check, earliest first."""
 
+    causes: tuple[CauseFinding, ...] = ()
+    """Why the case is violated, as far as the trace shows it; the origin first."""
 
-def judge(trace: Trace, streams: Sequence[Stream], *, logits_are_processed: bool = False) -> list[Judgement]:
+
+def judge(
+    trace: Trace,
+    streams: Sequence[Stream],
+    *,
+    logits_are_processed: bool = False,
+    draft_choice: DraftChoice = lambda prefix: None,
+) -> list[Judgement]:
     """Return the sync of every case of a traced call, whose streams `trace_streams` returned.
 
     Where processors change logits before a token is chosen, what the target chose is not known: contexts are judged, and a
     case is at best clean.
     """
-    judging = _Judging(trace, streams, grow(trace), logits_are_processed=logits_are_processed)
+    judging = _Judging(trace, streams, grow(trace), draft_choice, logits_are_processed=logits_are_processed)
     return [judging.judge(stream) for stream in streams]
 
 
@@ -60,11 +72,18 @@ class _Judging:
     """Judges the cases of one call."""
 
     def __init__(
-        self, trace: Trace, streams: Sequence[Stream], trie: PrefixTrie, *, logits_are_processed: bool
+        self,
+        trace: Trace,
+        streams: Sequence[Stream],
+        trie: PrefixTrie,
+        draft_choice: DraftChoice,
+        *,
+        logits_are_processed: bool,
     ) -> None:
         self.trace = trace
         self.streams = streams
         self.trie = trie
+        self.draft_choice = draft_choice
         self.logits_are_processed = logits_are_processed
 
     def judge(self, stream: Stream) -> Judgement:
@@ -76,12 +95,14 @@ class _Judging:
         unwarranted = next((warrant for warrant in warrants if not self._stands(warrant)), None)
         if unwarranted is None and all(is_read_for_each(warrant, stream, self.streams) for warrant in warrants):
             return self._sound()
-        findings, unobserved = self._placed_findings(stream)
-        if unwarranted is not None and not findings:
-            findings, unobserved = self._why(unwarranted, stream, unobserved)
+        findings, blind = self._placed_findings(stream)
+        if unwarranted is not None:
+            findings, blind = self._with_origin(findings, blind, unwarranted, stream)
         if findings:
-            return Judgement(sync=Sync.VIOLATED, reason=None, findings=_first_of_each_check(findings))
-        return self._sound() if unwarranted is None else _unobserved(unobserved or "nothing shows why")
+            shown = _first_of_each_check(findings)
+            causes = trace_causes(self.trace, self.trie, stream, shown, unwarranted, self.draft_choice)
+            return Judgement(sync=Sync.VIOLATED, reason=None, findings=shown, causes=causes)
+        return self._sound() if unwarranted is None else _unobserved(blind or "nothing shows why")
 
     def _stands(self, warrant: TokenWarrant) -> bool:
         if self.logits_are_processed:
@@ -93,54 +114,63 @@ class _Judging:
         return Judgement(sync=sync, reason=None, findings=())
 
     def _placed_findings(self, stream: Stream) -> tuple[list[Finding], str | None]:
-        """Return what the checks find in the places where the stream's tokens were fed, and what was not observed."""
+        """Return what the checks find in the places where the stream's tokens were fed, and what was not observed there."""
         failures = {
             attempt: _failures(self.trace.steps[attempt.step], attempt)
             for attempts in (*stream.attempts[:-1], *stream.shared[:-1])  # nothing rests on the last token
             for attempt in attempts
         }
         unsound: list[Finding] = []
-        unobserved: str | None = None
-        for index, (attempts, shared) in enumerate(zip(stream.attempts[:-1], stream.shared[:-1], strict=True)):
-            if any(failures[attempt] == () for attempt in (*attempts, *shared)):
+        blind: str | None = None
+        for attempts, shared in zip(stream.attempts[:-1], stream.shared[:-1], strict=True):
+            if not attempts or any(failures[attempt] == () for attempt in (*attempts, *shared)):
                 continue
-            blind = next((attempt for attempt in attempts if failures[attempt] is None), None)
-            if attempts and blind is None:
+            unseen = next((attempt for attempt in attempts if failures[attempt] is None), None)
+            if unseen is None:
                 unsound += failures[attempts[0]] or ()  # the first time it was fed: later ones follow from it
-            elif blind is not None:
-                unobserved = unobserved or f"step {blind.step}: {self.trace.steps[blind.step].obstacles[0]}"
             else:
-                unobserved = unobserved or self._never_fed(stream, index)
+                blind = blind or f"step {unseen.step}: {self.trace.steps[unseen.step].obstacles[0]}"
         for attempt in harmful_attempts(self.trace, stream, failures):
             unsound += failures[attempt] or ()
-        return unsound, unobserved
+        return unsound, blind
 
-    def _why(self, warrant: TokenWarrant, stream: Stream, unobserved: str | None) -> tuple[list[Finding], str | None]:
-        """Return the finding that explains a token without a warrant where the checks found nothing, or what was unseen."""
+    def _with_origin(
+        self, findings: list[Finding], blind: str | None, warrant: TokenWarrant, stream: Stream
+    ) -> tuple[list[Finding], str | None]:
+        """Return the findings with the one that explains a token without a warrant, or what was not observed of it."""
+        origin = check_origin(self.trie, stream, warrant)
+        if warrant.standing is Standing.UNREAD and blind is None:
+            shown = findings or ([] if origin is None else [origin])
+            misplaced = misplaced_token(self.trace, self.trie, stream, self.streams)
+            if misplaced is not None and all(_is_later(finding, misplaced) for finding in shown):
+                return [misplaced_finding(misplaced)], None
+        if findings:
+            return findings, None
         if warrant.standing is Standing.LOGITS_UNSEEN:
             return [], f"the logits that chose output token {warrant.stream_index - stream.prompt_length} were not seen"
-        if unobserved is not None:
-            return [], unobserved
-        blind = next((step for step in self.trace.steps if step.obstacles), None)
+        blind = blind or next(
+            (f"step {step.index}: {step.obstacles[0]}" for step in self.trace.steps if step.obstacles), None
+        )
         if blind is not None:
-            return [], f"step {blind.index}: {blind.obstacles[0]}"
+            return [], blind
         if warrant.standing is Standing.NOT_CHOSEN:
             return [check_choice(warrant, stream)], None
-        origin = check_origin(self.trie, stream, warrant)
-        return ([origin], None) if origin is not None else ([], self._never_fed(stream, warrant.stream_index))
+        return ([], self._never_fed(stream)) if origin is None else ([origin], None)
 
-    def _never_fed(self, stream: Stream, index: int) -> str:
+    def _never_fed(self, stream: Stream) -> str:
         steps = self.trace.steps
         if not steps:
             return "no forward of the target was seen"
         if not any(step.is_complete for step in steps):
             return "no forward went through all attention layers of the target"
-        obstacle = next((step.obstacles[0] for step in steps if step.obstacles), None)
-        if obstacle is not None:
-            return obstacle
+        index = next((index for index, attempts in enumerate(stream.attempts) if not attempts), len(stream.tokens) - 1)
         is_output = index >= stream.prompt_length
         place = f"output token {index - stream.prompt_length}" if is_output else f"prompt token {index}"
         return f"no observed forward of the target was fed {place}"
+
+
+def _is_later(finding: Finding, misplaced: Misplaced) -> bool:
+    return finding.step > misplaced.step or (finding.step == misplaced.step and finding.row != misplaced.row)
 
 
 def _failures(step: Step, attempt: Attempt) -> tuple[Finding, ...] | None:

@@ -13,6 +13,7 @@ from specaudit.core.vocabulary import Check
 from specaudit.trace.trie import NONE, Flaw, FlawKind
 
 if TYPE_CHECKING:
+    from specaudit.checks.misplaced import Misplaced
     from specaudit.checks.streams import Stream
     from specaudit.checks.warrants import TokenWarrant
     from specaudit.trace.trie import PrefixTrie
@@ -41,6 +42,21 @@ def check_origin(trie: PrefixTrie, stream: Stream, warrant: TokenWarrant) -> Fin
     if len(observed) < len(flaws) or not observed:
         return None
     return _finding(min(observed, key=lambda flaw: flaw.moment), warrant)
+
+
+def misplaced_finding(misplaced: Misplaced) -> Finding:
+    """Return the finding for a token that was fed after another stream's tokens."""
+    return Finding(
+        check=Check.KV,
+        step=misplaced.step,
+        row=misplaced.row,
+        query=misplaced.query,
+        stream_index=misplaced.stream_index,
+        layer=None,
+        expected=None,
+        actual=None,
+        message="the token was fed behind slots that are not those of its own stream",
+    )
 
 
 def _finding(flaw: Flaw, warrant: TokenWarrant) -> Finding:

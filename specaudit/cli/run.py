@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from specaudit.cli.lists import names, positive_integers, seeds, token_ids
+from specaudit.cli.model_options import MODELS, AllowPickle, Attn, Device, Dtype, Revision, Threads, TrustRemoteCode
 from specaudit.core.errors import UsageError
 
 if TYPE_CHECKING:
     from specaudit.core.records import AuditPlan
 
-MODELS = "Models"
 WORK = "What to run"
 OUTPUT = "Output"
 
@@ -120,30 +120,14 @@ def run(
     case_timeout: Annotated[
         float | None, typer.Option(help="Seconds after which a decoder call is given up.", rich_help_panel=WORK)
     ] = None,
-    dtype: Annotated[
-        str | None,
-        typer.Option(
-            help="auto, float32, bfloat16, float16 or float64. Default: float32 on a CPU, else the checkpoint's.",
-            rich_help_panel=MODELS,
-        ),
-    ] = None,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda, mps, ... Default: the best available.", rich_help_panel=MODELS)
-    ] = None,
-    attn: Annotated[
-        str, typer.Option(help="Attention implementation, by its name in transformers.", rich_help_panel=MODELS)
-    ] = "sdpa",
-    revision: Annotated[str | None, typer.Option(help="Revision of a Hub target.", rich_help_panel=MODELS)] = None,
+    dtype: Dtype = None,
+    device: Device = None,
+    attn: Attn = "sdpa",
+    revision: Revision = None,
     draft_revision: Annotated[str | None, typer.Option(help="Revision of a Hub draft.", rich_help_panel=MODELS)] = None,
-    trust_remote_code: Annotated[
-        bool, typer.Option("--trust-remote-code", help="Run code shipped with a model.", rich_help_panel=MODELS)
-    ] = False,
-    allow_pickle: Annotated[
-        bool, typer.Option("--allow-pickle", help="Load pickled weights.", rich_help_panel=MODELS)
-    ] = False,
-    threads: Annotated[
-        int | None, typer.Option(help="Torch threads. Default: 1 for small models on a CPU.", rich_help_panel=MODELS)
-    ] = None,
+    trust_remote_code: TrustRemoteCode = False,
+    allow_pickle: AllowPickle = False,
+    threads: Threads = None,
     out: Annotated[
         Path | None, typer.Option(help="Run directory. Default: runs/<time>-<target>.", rich_help_panel=OUTPUT)
     ] = None,

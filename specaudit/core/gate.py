@@ -75,6 +75,6 @@ def decide(
         reasons += [f"{as_text} compared as text"] if as_text else []
         return Decision(verdict=RunVerdict.EQUAL_OUTPUTS, exit_code=EXIT_PASSED, reasons=tuple(reasons))
     certified = sum(case.sync is Sync.CERTIFIED for case in cases)
-    seen = "every token certified" if certified == len(cases) else "every slot and position right"
+    seen = "all certified" if certified == len(cases) else "all contexts right"
     reason = f"{len(cases)} of {len(cases)} cases identical, {seen}"
     return Decision(verdict=RunVerdict.LOSSLESS, exit_code=EXIT_PASSED, reasons=(reason,))

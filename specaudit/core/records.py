@@ -9,7 +9,7 @@ from specaudit.core.vocabulary import Compared
 
 if TYPE_CHECKING:
     from specaudit.core.comparison import Divergence
-    from specaudit.core.vocabulary import Check, Symptom, Sync, Verdict
+    from specaudit.core.vocabulary import Cause, Check, Symptom, Sync, Verdict
 
 UNIT_BATCHES = 4
 """A unit of work is this many batches; units are the grain of planning, appending and resuming."""
@@ -174,6 +174,35 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CauseFinding:
+    """Why a case failed, at its origin."""
+
+    cause: Cause
+    """What went wrong."""
+
+    step: int | None
+    """Target forward within the decoder's call where it first shows, counted from 0, or None where no step shows it."""
+
+    row: int | None
+    """Row of the batch in that forward, or None."""
+
+    query: int | None
+    """Token fed by that row in that forward, padding included, or None."""
+
+    stream_index: int | None
+    """Index in prompt + output of the token concerned, or None."""
+
+    layer: int | None = None
+    """First layer that shows it, or None where it does not depend on a layer."""
+
+    slot: int | None = None
+    """Column of the cache concerned, or None."""
+
+    evidence: str
+    """What was seen, in one sentence for people."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SymptomFinding:
     """What a reader would see wrong in an output, at the place where it begins."""
 
@@ -261,6 +290,9 @@ class CaseResult:
 
     findings: tuple[Finding, ...]
     """First failure of each check, earliest first; empty unless `violated`."""
+
+    causes: tuple[CauseFinding, ...] = ()
+    """Why it failed, the origin first; empty unless `violated` or `diverged`."""
 
     first_divergence: Divergence | None
     """Where the ids part, or None when identical, unmeasured or compared as text."""

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from specaudit.core.comparison import Divergence
 from specaudit.core.errors import InputError, UsageError
-from specaudit.core.records import CaseResult, Finding, SymptomFinding, UnitTiming
-from specaudit.core.vocabulary import Check, Compared, Symptom, Sync, Verdict
+from specaudit.core.records import CaseResult, CauseFinding, Finding, SymptomFinding, UnitTiming
+from specaudit.core.vocabulary import Cause, Check, Compared, Symptom, Sync, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -204,6 +204,9 @@ def _read_case(line: str, *, where: str) -> CaseResult:
             "compared": Compared(values["compared"]),
             "verdict": Verdict(values["verdict"]),
             "sync": Sync(values["sync"]),
+            "causes": tuple(
+                CauseFinding(**{**found, "cause": Cause(found["cause"])}) for found in values.get("causes", ())
+            ),
             "findings": tuple(
                 Finding(**{**finding, "check": Check(finding["check"])}) for finding in values["findings"]
             ),

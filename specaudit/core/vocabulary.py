@@ -60,6 +60,91 @@ class Check(StrEnum):
     """Choice: every token of the output is one that the target chose at its prefix."""
 
 
+class Cause(StrEnum):
+    """Why an output lacks a warrant or differs from the reference."""
+
+    POSITION_OFFSET = "position-offset"
+    """All tokens that a row fed in a step were given positions off by one constant."""
+
+    POSITION_GAP = "position-gap"
+    """Positions inside a row jump."""
+
+    POSITION_DUPLICATE = "position-duplicate"
+    """Two tokens of a row were given one position."""
+
+    POSITIONS_SHARED = "positions-shared-across-rows"
+    """Rows of different lengths were given the same positions: those that a model fills in where none are passed."""
+
+    PAD_ATTENDED = "pad-attended"
+    """A token of a row saw padding."""
+
+    REJECTED_ATTENDED = "rejected-attended"
+    """A token saw a rejected draft whose slot lies in the cache and should be masked."""
+
+    LIVE_SLOT_MASKED = "live-slot-masked"
+    """A token did not see a slot of its own stream that lies in the cache."""
+
+    STALE_KV = "stale-kv"
+    """The slot of a rejected draft was kept where it should have been cut or overwritten."""
+
+    SHIFTED_KV = "shifted-kv"
+    """A slot of the row's own stream is gone from the cache, or lies where another should."""
+
+    FOREIGN_KV = "foreign-kv"
+    """A token saw slots that another row wrote."""
+
+    UNWRITTEN_KV = "unwritten-kv"
+    """A token saw a slot with bits that no forward wrote: zeros, casts, blends."""
+
+    LAYER_MISMATCH = "layer-mismatch"
+    """Layers, or keys and values, hold different tokens in one slot."""
+
+    ACCEPTED_MISMATCH = "accepted-mismatch"
+    """A proposal was accepted that the target had not chosen."""
+
+    BONUS_FROM_DRAFT = "bonus-from-draft"
+    """The token after the accepted proposals is the draft's, not the target's."""
+
+    BONUS_WRONG = "bonus-wrong"
+    """The token after the accepted proposals is not the one that the target chose there."""
+
+    TOKEN_DROPPED = "token-dropped"  # noqa: S105 (no password)
+    """A token that the target chose is missing from the output, which goes on after it."""
+
+    TOKEN_REPEATED = "token-repeated"  # noqa: S105 (no password)
+    """A token stands in the output once more than the target chose it."""
+
+    UNVERIFIED_TOKEN = "unverified-token"  # noqa: S105 (no password)
+    """A token was emitted at a prefix that the target never read."""
+
+    MISSED_EOS = "missed-eos"
+    """Decoding went on after an end of sequence."""
+
+    EARLY_STOP = "early-stop"
+    """The output ends before the end of sequence and before the budget."""
+
+    TAIL_AFTER_EOS = "tail-after-eos"
+    """Tokens of the block that held the end of sequence were emitted after it."""
+
+    PROMPT_EOS = "prompt-eos"
+    """An end-of-sequence token in the prompt was taken for the end of the output."""
+
+    OVER_BUDGET = "over-budget"
+    """More tokens were returned than asked for."""
+
+    PAD_LEAK = "pad-leak"
+    """Padding stands in the output."""
+
+    PERMUTED = "permuted"
+    """The output is another prompt's."""
+
+    ROUNDING_TIE = "rounding-tie"
+    """Logits too close for the arithmetic in use; no corruption of rows, positions, masks or cache."""
+
+    UNEXPLAINED = "unexplained"
+    """Nothing that was seen explains the difference."""
+
+
 class Symptom(StrEnum):
     """What a reader would see wrong in an output, judged against the reference's own output for the prompt."""
 

@@ -63,6 +63,18 @@ def load_pair(target: str, draft: str | None, *, options: LoadOptions) -> ModelP
     return ModelPair(target=loaded_target, draft=loaded_draft)
 
 
+def load_target(target: str, *, options: LoadOptions) -> LoadedModel:
+    """Load the model that `--target` names, alone; of a bundled family, its target.
+
+    Raises:
+        ModelError: it cannot be found, loaded or trusted.
+        UsageError: options that are wrong, or a derived draft in place of a model.
+    """
+    if is_derived(target):
+        raise UsageError(f"'{target}' is a draft, not a target", where="--target", way_out="name a model")
+    return _load_target(parse_source(target, role="target", revision=options.revision), options)
+
+
 def describe(model: PreTrainedModel, tokenizer: Any, *, source: str) -> LoadedModel:
     """Return a model that is already in memory, with what is needed to decode with it.
 

@@ -66,9 +66,8 @@ class _Growth:
     """Grows a trie step by step."""
 
     def __init__(self, trace: Trace, *, seed: int) -> None:
-        self.trie = PrefixTrie()
+        self.trie = PrefixTrie(nodes_of_content=[set() for _ in trace.writes_of])
         self.numbers = _Numbers(seed)
-        self.nodes_of_content: list[set[int]] = [set() for _ in trace.writes_of]
         self.clean_node = np.full(len(trace.writes_of) + 1, NONE, dtype=np.int64)  # one of each content; last: UNKNOWN
         self.contents_of_write: list[list[int]] = [[] for _ in trace.writes]  # one for each group of layers
         for content, writes in enumerate(trace.writes_of):
@@ -95,7 +94,7 @@ class _Growth:
         first = self.trie.node_of_write[write] = nodes[0]
         is_clean = self.trie.flaws[first] is None
         for content in self.contents_of_write[write]:
-            self.nodes_of_content[content].update(nodes)
+            self.trie.nodes_of_content[content].update(nodes)
             if is_clean and self.clean_node[content] == NONE:
                 self.clean_node[content] = first
 
@@ -189,7 +188,7 @@ class _Growth:
         columns = np.flatnonzero(view.visible[row, query])
         columns = columns[columns != own]
         contents = view.contents[row, columns].tolist()
-        sets = [self.nodes_of_content[content] if content != UNKNOWN else set() for content in contents]
+        sets = [self.trie.nodes_of_content[content] if content != UNKNOWN else set() for content in contents]
         guess = max((node for nodes in sets for node in nodes), key=self.trie.depths.__getitem__, default=ROOT)
         flaw = partial(Flaw, step=step.index, row=row, query=query, layer=view.layers[0])
 

@@ -13,10 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from specaudit.trace.records import UNKNOWN, Trace, Write
+from specaudit.trace.records import UNKNOWN, SlotParts, Trace, Write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+KEYS, VALUES = 0, 1
+"""Places of keys and values in an array of fingerprints."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +39,14 @@ class _Columns:
     entries_read: int = 0
 
 
+@dataclass(slots=True, kw_only=True)
+class _States:
+    """Writes by fingerprint for one layer's keys or values."""
+
+    writes_of: dict[int, list[int]] = field(default_factory=dict)
+    entries_read: int = 0
+
+
 class Ledger:
     """Contents by fingerprint, for one trace."""
 
@@ -43,6 +55,7 @@ class Ledger:
         self._trace = trace
         self._entries: list[_Entry] = []
         self._columns: dict[tuple[int, ...], _Columns] = {}
+        self._states: dict[tuple[int, int], _States] = {}
 
     def enter(self, step: int, input_ids: np.ndarray, fed: Mapping[int, np.ndarray]) -> None:
         """Append a write for each token fed, int64 [B, q], row by row.
@@ -66,6 +79,25 @@ class Ledger:
         columns.entries_read = len(self._entries)
         contents = [columns.content_of.get(fingerprint, UNKNOWN) for fingerprint in fingerprints.ravel().tolist()]
         return np.array(contents, dtype=np.int64).reshape(fingerprints.shape)
+
+    def parts(self, held: Mapping[int, np.ndarray], row: int, column: int) -> SlotParts:
+        """Return which writes made each layer's keys and values of a slot; `held` is int64 [2, B, n] for each layer."""
+        made: list[dict[int, frozenset[int]]] = [{}, {}]
+        for layer, fingerprints in held.items():
+            for kind in (KEYS, VALUES):
+                writes = self._writes_of_state(layer, kind).get(int(fingerprints[kind, row, column]), ())
+                made[kind][layer] = frozenset(writes)
+        is_zero = any(not fingerprints[kind, row, column] for fingerprints in held.values() for kind in (KEYS, VALUES))
+        return SlotParts(keys=made[KEYS], values=made[VALUES], is_zero=is_zero)
+
+    def _writes_of_state(self, layer: int, kind: int) -> dict[int, list[int]]:
+        states = self._states.setdefault((layer, kind), _States())
+        for entry in self._entries[states.entries_read :]:
+            if layer in entry.fed:
+                for offset, fingerprint in enumerate(entry.fed[layer][kind].ravel().tolist()):
+                    states.writes_of.setdefault(fingerprint, []).append(entry.first_write + offset)
+        states.entries_read = len(self._entries)
+        return states.writes_of
 
     def _read(self, entry: _Entry, layers: tuple[int, ...], content_of: dict[int, int]) -> None:
         writes_of = self._trace.writes_of

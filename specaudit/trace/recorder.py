@@ -18,7 +18,7 @@ from specaudit.trace.fingerprint import state_fingerprints
 from specaudit.trace.ledger import Ledger, column_fingerprints, own_slots
 from specaudit.trace.logits_tap import LogitsTap
 from specaudit.trace.positions import agreed_positions, counted_positions, rotary_positions, table_positions
-from specaudit.trace.records import UNKNOWN, LayerView, Step, Trace
+from specaudit.trace.records import UNKNOWN, LayerView, SlotParts, Step, Trace
 from specaudit.trace.visibility import Visibility, read_mask
 
 if TYPE_CHECKING:
@@ -58,6 +58,9 @@ class _OpenStep:
     masks: list[Tensor] = field(default_factory=list)  # kept alive, so that identities stay unique
     obstacles: list[str] = field(default_factory=list)
 
+
+STRANGE_SLOTS = 4
+"""Most slots of a row with bits that nobody wrote which are looked at layer by layer."""
 
 SEVERAL_THREADS = "forwards of the target ran in other threads than the decoder's own"
 """Steps of several threads cannot be told apart by what modules are called with."""
@@ -274,8 +277,10 @@ class Recorder:
         views = []
         for (window, width, mask_width, reading), calls in groups.items():
             layers = tuple(sorted(call.layer.index for call in calls))
-            held = torch.stack([call.held for call in calls]).sum((0, 1)).cpu().numpy()  # [B, n]
+            states = torch.stack([call.held for call in calls])  # [layers, 2, B, n]
+            held = states.sum((0, 1)).cpu().numpy()  # [B, n]
             visible = step.readings[reading].cpu().numpy()
+            contents = self._ledger.look_up(layers, held)
             views.append(
                 LayerView(
                     layers=layers,
@@ -283,11 +288,23 @@ class Recorder:
                     width=width,
                     mask_width=mask_width,
                     visible=visible,
-                    contents=self._ledger.look_up(layers, held),
+                    contents=contents,
                     own_slots=own_slots(column_fingerprints(fed, layers), held, visible),
+                    parts=self._parts(calls, states, (contents == UNKNOWN) & visible.any(1)),
                 )
             )
         return tuple(sorted(views, key=lambda view: (view.window is not None, -view.width, view.layers)))
+
+    def _parts(self, calls: list[_Call], states: Tensor, is_strange: np.ndarray) -> dict[tuple[int, int], SlotParts]:
+        """Return what each layer holds in slots that nobody wrote, the first few of each row."""
+        if not is_strange.any():
+            return {}
+        by_layer = {call.layer.index: held for call, held in zip(calls, states.cpu().numpy(), strict=True)}
+        return {
+            (row, column): self._ledger.parts(by_layer, row, column)
+            for row, columns in enumerate(is_strange)
+            for column in columns.nonzero()[0][:STRANGE_SLOTS].tolist()
+        }
 
     def _unseen_attention(self, count: int) -> str:
         now = self._current_implementation()

@@ -32,6 +32,20 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SlotParts:
+    """What each layer holds in a slot whose bits, all layers together, nobody wrote."""
+
+    keys: Mapping[int, frozenset[int]]
+    """By layer the writes that made its keys; empty where nobody did."""
+
+    values: Mapping[int, frozenset[int]]
+    """The same for its values."""
+
+    is_zero: bool
+    """Whether all bits of some layer's keys or values are zero."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LayerView:
     """What the layers with one geometry saw in a step."""
 
@@ -55,6 +69,9 @@ class LayerView:
 
     own_slots: np.ndarray
     """Column that holds each query's own keys and values, int64 [B, q]; `UNKNOWN` where it was not found."""
+
+    parts: Mapping[tuple[int, int], SlotParts] = field(default_factory=dict)
+    """Layer by layer, the visible slots that nobody wrote, by row and column; of each row the first few."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,6 +124,9 @@ class PrefixTrie:
     readings: dict[int, list[Reading]] = field(default_factory=lambda: defaultdict(list))
     """Every clean query, by the node that it read, in order."""
 
+    nodes_of_content: list[set[int]] = field(default_factory=list)
+    """For each content id the nodes that its bits stand for; empty where padding alone wrote them."""
+
     node_of_write: list[int] = field(default_factory=list)
     """Node of each write of the trace, `NONE` for padding."""
 

@@ -60,6 +60,8 @@ ALLOWED = {
     "trace": Row("core", "torch transformers numpy"),
     "checks": Row("core trace", "numpy"),
     "settings": Row("core trace", "transformers"),
+    # the oracle knows a model, prompts and outputs: no decoder, no check, no report
+    "oracle": Row("core batch", "torch transformers"),
     # decoders know no trace and no check
     "decoders": Row("core batch models", "torch transformers"),
     "reference": Row("core cache_folder decoders models", "torch transformers"),

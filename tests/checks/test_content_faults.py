@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from specaudit.core.vocabulary import Check, Sync
+from specaudit.core.vocabulary import Cause, Check, Sync
 from specaudit.decoders import eqspec
 from tests.checks.batches import audit
 from tests.checks.faulty import Broken, Forward
@@ -26,13 +26,14 @@ def altered(change) -> Broken:
     return Broken(forward=alter)
 
 
-def test_rows_swapped_in_the_cache_are_strangers() -> None:
+def test_rows_swapped_in_the_cache() -> None:
     batch = replace(BATCH, prompts=((5, 9, 11, 14), (7, 30, 2, 8)))
     result = audit(altered(lambda states: states.flip(0)).decode, batch)
     assert result.outputs != result.expected
     for row, judgement in enumerate(result.judgements):
-        assert judgement.sync is not Sync.CERTIFIED, row
-    assert any(finding.check is Check.RECT for judgement in result.judgements for finding in judgement.findings)
+        assert judgement.sync is Sync.VIOLATED, row
+        assert (judgement.findings[0].check, judgement.findings[0].step) == (Check.KV, AT)
+        assert judgement.causes[0].cause is Cause.FOREIGN_KV, judgement.causes
 
 
 def test_a_zeroed_slot() -> None:

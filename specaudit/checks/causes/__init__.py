@@ -1,0 +1,1 @@
+"""Causes: one file a group, from what was seen to why a case failed."""
