@@ -65,8 +65,8 @@ def _write_table(runs: dict[str, AuditRun]) -> None:
 
 def _write_llama(run: AuditRun) -> None:
     arms = run.report["arms"]
-    lines = ["| decoder | identical | hazard per token (95 %) | clean | violated | acceptance |",
-             "| --- | --- | --- | --- | --- | --- |"]  # fmt: skip
+    lines = ["| decoder | identical | hazard per token (95 %) | certified | violated | causes | acceptance |",
+             "| --- | --- | --- | --- | --- | --- | --- |"]  # fmt: skip
     lines += [_cells(_summary(arm)) for arm in arms]
     categories = [share["category"] for share in arms[0]["categories"]]
     lines += ["", "Identical by category:", "", _cells(["category", *(arm["decoder"] for arm in arms)])]
@@ -83,8 +83,9 @@ def _summary(arm: dict[str, Any]) -> list[str]:
         arm["decoder"],
         f"{arm['verdicts']['identical']}/{arm['cases']}",
         f"{hazard['rate']:.5f} ({hazard['low']:.5f} to {hazard['high']:.5f})",
-        str(syncs["clean"]),
+        str(syncs["certified"]),
         str(syncs["violated"]),
+        ", ".join(f"{cause} {count}" for cause, count in sorted(arm["causes"].items(), key=lambda one: -one[1])) or "-",
         "-" if acceptance is None else f"{acceptance['rate']:.0%}",
     ]
 

@@ -10,6 +10,7 @@ never violated and never clean.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from specaudit.checks.diagnose import trace_causes
@@ -99,7 +100,7 @@ class _Judging:
         if unwarranted is not None:
             findings, blind = self._with_origin(findings, blind, unwarranted, stream)
         if findings:
-            shown = _first_of_each_check(findings)
+            shown = self._first_of_each_check(findings)
             causes = trace_causes(self.trace, self.trie, stream, shown, unwarranted, self.draft_choice)
             return Judgement(sync=Sync.VIOLATED, reason=None, findings=shown, causes=causes)
         return self._sound() if unwarranted is None else _unobserved(blind or "nothing shows why")
@@ -116,7 +117,7 @@ class _Judging:
     def _placed_findings(self, stream: Stream) -> tuple[list[Finding], str | None]:
         """Return what the checks find in the places where the stream's tokens were fed, and what was not observed there."""
         failures = {
-            attempt: self._failures(self.trace.steps[attempt.step], attempt)
+            attempt: _failures(self.trace.steps[attempt.step], attempt)
             for attempts in (*stream.attempts[:-1], *stream.shared[:-1])  # nothing rests on the last token
             for attempt in attempts
         }
@@ -134,18 +135,35 @@ class _Judging:
             unsound += failures[attempt] or ()
         return unsound, blind
 
-    def _failures(self, step: Step, attempt: Attempt) -> tuple[Finding, ...] | None:
-        """Return the findings of one attempt, () when sound, None when the step was not observed.
+    def _first_of_each_check(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+        """Return the first finding of each check, earliest first.
 
-        Where positions are wrong, a token may be taken for another of its kind; slots that are the path of what was fed
-        before it are right, whatever the stream it was read as.
+        Where positions are wrong, a token may be taken for another of its kind, and the number of slots that it saw for
+        wrong: slots that are the path of what was fed before it are right, whatever token it was read as.
         """
-        if step.obstacles:
-            return None
-        found = [finding for check in CHECKS if (finding := check(step, attempt)) is not None]
-        if len(found) == len(CHECKS) and sees_its_path(self.trie, step, attempt.row, attempt.query, attempt.write):
-            found = [finding for finding in found if finding.check is not Check.RECT]
-        return tuple(found)
+        first: dict[Check, Finding] = {}
+        for finding in sorted(findings, key=_moment):
+            if finding.check in first:
+                continue
+            if finding.check is not Check.RECT or Check.POS not in first or not self._sees_its_path(finding):
+                first[finding.check] = finding
+        return tuple(first.values())
+
+    def _sees_its_path(self, finding: Finding) -> bool:
+        step = self.trace.steps[finding.step]
+        ids = step.input_ids
+        if ids is None:
+            return False
+        write = self._first_writes[finding.step] + finding.row * ids.shape[1] + finding.query
+        return sees_its_path(self.trie, step, finding.row, finding.query, write)
+
+    @cached_property
+    def _first_writes(self) -> dict[int, int]:
+        """Return the index of the first write of each step."""
+        first: dict[int, int] = {}
+        for place, made in enumerate(self.trace.writes):
+            first.setdefault(made.step, place)
+        return first
 
     def _with_origin(
         self, findings: list[Finding], blind: str | None, warrant: TokenWarrant, stream: Stream
@@ -190,11 +208,11 @@ def _unobserved(reason: str) -> Judgement:
     return Judgement(sync=Sync.UNOBSERVED, reason=reason, findings=())
 
 
-def _first_of_each_check(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    first: dict[Check, Finding] = {}
-    for finding in sorted(findings, key=_moment):
-        first.setdefault(finding.check, finding)
-    return tuple(first.values())
+def _failures(step: Step, attempt: Attempt) -> tuple[Finding, ...] | None:
+    """Return the findings of one attempt, () when sound, None when the step was not observed."""
+    if step.obstacles:
+        return None
+    return tuple(finding for check in CHECKS if (finding := check(step, attempt)) is not None)
 
 
 def _moment(finding: Finding) -> tuple[int, int, int]:

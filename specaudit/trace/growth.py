@@ -52,7 +52,8 @@ def sees_its_path(trie: PrefixTrie, step: Step, row: int, query: int, write: int
         expected = path if view.window is None else path[: view.window - 1]
         contents = [int(view.contents[row, column]) for column in columns]
         held = [trie.nodes_of_content[content] if content != UNKNOWN else set() for content in contents]
-        if len(held) != len(expected) or not all(nodes.intersection(expected) for nodes in held):
+        on_path = set(expected)
+        if len(held) != len(expected) or any(nodes.isdisjoint(on_path) for nodes in held):
             return False
     return True
 
