@@ -32,6 +32,10 @@ class SlotKind(Enum):
     STRANGE = "bits that nobody wrote"
 
 
+_ORDER = {kind: place for place, kind in enumerate(SlotKind)}
+"""Which of several kinds a slot is given whose bits stand for more than one: the first."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
     """One column of a row's cache, as a query's stream sees it."""
@@ -178,9 +182,14 @@ class Scenery:
         return self._label_of(sorted(writes)) if writes else (SlotKind.STRANGE, None, None)
 
     def _label_of(self, writes: Iterable[int]) -> tuple[SlotKind, int | None, Write | None]:
-        labels = [self._label_of_write(write) for write in writes]
-        order = list(SlotKind)
-        return min(labels, key=lambda label: order.index(label[0]))
+        best: tuple[SlotKind, int | None, Write | None] = SlotKind.STRANGE, None, None
+        for write in writes:
+            label = self._label_of_write(write)
+            if label[0] is SlotKind.TOKEN:
+                return label
+            if _ORDER[label[0]] < _ORDER[best[0]]:
+                best = label
+        return best
 
     def _label_of_write(self, number: int) -> tuple[SlotKind, int | None, Write | None]:
         write, node = self.trace.writes[number], self.trie.node_of_write[number]
