@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from specaudit.call_timeout import CallTimedOutError, call_timeout, check_timeout_is_possible
 from specaudit.canary import Canary
+from specaudit.checks.evidence import case_evidence
 from specaudit.checks.judgement import Judgement, judge
 from specaudit.checks.streams import trace_streams
 from specaudit.core.errors import DecoderError, InputError, UsageError
@@ -21,6 +22,7 @@ from specaudit.core.events import (
     UnitFinished,
     UnitStarted,
 )
+from specaudit.core.evidence import CaseEvidence, token_ids_of
 from specaudit.core.records import UNIT_BATCHES, CaseResult, ModelRecord, UnitTiming, case_id
 from specaudit.core.vocabulary import Compared, Sync
 from specaudit.decoders.registry import BUILT_IN
@@ -42,10 +44,11 @@ from specaudit.settings import generation_settings, greedy_config, position_limi
 from specaudit.text.description import described
 from specaudit.text.tokenizer_vocabulary import vocabulary_of
 from specaudit.threads import torch_threads
+from specaudit.trace.growth import grow
 from specaudit.trace.recorder import Recorder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from specaudit.core.records import Arm, AuditPlan
     from specaudit.models.loaded import ModelPair
@@ -201,6 +204,7 @@ class Audit:
         self.drafts = DraftSupply(pair, plan.draft, options=load_options(plan), references=self.references)
         self.draft_record = self._draft_record(pair)
         self.generated_ids = set(selection.done_ids)
+        self.evidence: list[CaseEvidence] = []  # of the unit under way
         self.canary = canary
         self.culprit: str | None = None  # decoder that left the target computing something else
 
@@ -262,6 +266,7 @@ class Audit:
         decoder = self.decoders[arm.decoder]
         size = self._call_size(arm)
         results: list[CaseResult] = []
+        self.evidence = []
         seconds = 0.0
         for number, first in enumerate(range(0, len(cases), size)):
             if not self.selection.takes_call(number):
@@ -282,6 +287,7 @@ class Audit:
                 seconds=seconds,
                 generated_tokens=_generated_tokens(results),
             ),
+            evidence=tuple(self.evidence),
         )
 
     def _call(self, decoder: ResolvedDecoder, arm: Arm, cases: Sequence[PromptCase]) -> _Call:
@@ -332,7 +338,8 @@ class Audit:
         outputs: Sequence[tuple[int, ...] | str | None] = call.outputs or [None] * len(cases)
         output_ids = [output if isinstance(output, tuple) else () for output in outputs]
         streams = trace_streams(call.trace, [case.prompt_ids for case in cases], output_ids)
-        judgements = judge(call.trace, streams, logits_are_processed=self.logits_are_processed)
+        trie = grow(call.trace)
+        judgements = judge(call.trace, streams, logits_are_processed=self.logits_are_processed, trie=trie)
         results = []
         for case, output, stream, judged in zip(cases, outputs, streams, judgements, strict=True):
             judgement = RETURNED_TEXT if isinstance(output, str) else judged
@@ -366,6 +373,7 @@ class Audit:
                 sync=judgement.sync,
                 sync_reason=judgement.reason,
                 findings=judgement.findings,
+                causes=judgement.causes,
                 first_divergence=comparison.first_divergence,
                 partial_match=comparison.partial_match,
                 proposed_tokens=stream.proposed_tokens if is_seen else None,
@@ -374,7 +382,15 @@ class Audit:
                 error=call.error or case.reference_error,
             )
             results.append(described(result, vocabulary=self.vocabulary))
+            if judgement.sync is Sync.VIOLATED:
+                self._keep_evidence(
+                    case_evidence(result.case_id, call.trace, trie, stream, result.findings, result.causes)
+                )
         return results
+
+    def _keep_evidence(self, evidence: CaseEvidence | None) -> None:
+        if evidence is not None:
+            self.evidence.append(replace(evidence, token_texts=self._texts(token_ids_of(evidence))))
 
     def _rendered_prompts(self) -> list[tuple[int, ...]]:
         """Return the token ids of every prompt; of a question whose second turn is asked, those of the first."""
@@ -414,9 +430,12 @@ class Audit:
 
     def _token_texts(self) -> dict[int, str]:
         """Return the text of each token that the reference or a candidate generated."""
+        return self._texts(self.generated_ids)
+
+    def _texts(self, token_ids: Collection[int]) -> dict[int, str]:
         anchor = self.target.tokenizer("a", add_special_tokens=False)["input_ids"][-1:]
         before = len(self._text(anchor))  # tokenizers that strip a leading space do so here, not from the token
-        return {token: self._text([*anchor, token])[before:] for token in sorted(self.generated_ids)}
+        return {token: self._text([*anchor, token])[before:] for token in sorted(token_ids)}
 
     def _target_record(self) -> ModelRecord:
         return _model_record(

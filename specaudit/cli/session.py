@@ -146,6 +146,8 @@ class _Session:
             case UnitFinished():
                 self.cases += event.results
                 self.timings.append(event.timing)
+                for evidence in event.evidence:
+                    self.directory.write_evidence(evidence)
                 self.directory.append_unit(event.results, event.timing)
             case RunFinished():
                 self.token_texts = event.token_texts

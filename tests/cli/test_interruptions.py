@@ -281,11 +281,11 @@ def test_a_crash_says_how_to_go_on(in_folder: Path, monkeypatch: pytest.MonkeyPa
     of_run = runner.judge
     calls: list[int] = []
 
-    def crashing(*arguments: Any) -> Any:
+    def crashing(*arguments: Any, **options: Any) -> Any:
         calls.append(1)
         if len(calls) > 6:
             raise ZeroDivisionError("a fault")
-        return of_run(*arguments)
+        return of_run(*arguments, **options)
 
     with monkeypatch.context() as patched:
         patched.setattr(runner, "judge", crashing)
