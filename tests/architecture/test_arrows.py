@@ -245,6 +245,7 @@ QUICK = {
     "specaudit run --help": "main('run', '--help')",
     "specaudit --version": "main('--version')",
     "specaudit decoders": "main('decoders')",
+    "specaudit explain": "main('explain', 'nowhere', 'any')",
     "a mistyped option": "main('run', '--dcoder', 'eqspec')",
 }
 

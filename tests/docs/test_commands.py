@@ -33,7 +33,12 @@ BLOCKS = [block for document in DOCUMENTS for block in blocks(document)]
 COMMANDS = list(dict.fromkeys(tuple(command) for block in BLOCKS for command in block.commands))
 AUDITS = [command for command in COMMANDS if command[:1] == ("run",) and "--help" not in command]
 NEW_AUDITS = [command for command in AUDITS if not {"--from", "--resume"} & set(command)]
-OTHERS = [command for command in COMMANDS if command not in AUDITS]
+STORED = [
+    *(command for command in AUDITS if command not in NEW_AUDITS),
+    *(c for c in COMMANDS if c[:1] == ("explain",)),
+]
+"""Commands on a run directory of the reader's."""
+OTHERS = [command for command in COMMANDS if command not in (*AUDITS, *STORED)]
 PLACEHOLDERS = {"my_package.decoding:decode"}
 """Decoders in the documents that stand for the reader's own."""
 
@@ -60,8 +65,8 @@ def test_an_audit_is_parsed_to_a_plan(command: tuple[str, ...], in_folder: Path)
         assert decoder in BUILT_IN or decoder in PLACEHOLDERS or place.is_file(), f"no decoder '{decoder}'"
 
 
-@pytest.mark.parametrize("command", [command for command in AUDITS if command not in NEW_AUDITS], ids=" ".join)
-def test_a_rerun_names_options_that_exist(command: tuple[str, ...], in_folder: Path) -> None:
+@pytest.mark.parametrize("command", STORED, ids=" ".join)
+def test_what_needs_a_run_names_options_that_exist(command: tuple[str, ...], in_folder: Path) -> None:
     result = specaudit(*command)
     assert result.exit_code == 2
     assert "is not a run directory" in result.stderr  # everything else is in order
