@@ -104,13 +104,16 @@ class Watch:
         trie = grow(trace)
         streams = trace_streams(trace, prompt_rows, output_rows)
         judgements = judge(trace, streams, trie=trie)
-        cases, notes = [], _notes(trace, streams)
+        cases: list[WatchedCase] = []
+        notes: list[str] = []
         for index, (stream, judgement) in enumerate(zip(streams, judgements, strict=True)):
             warrants = output_warrants(trie, stream)
             _check_padding(index, stream, warrants, ends)
             if not (ends or trace.obstacles):
                 notes += _padding_note(index, warrants, stream)
             cases.append(_case(index, trace, stream, judgement, warrants, ends))
+        if not any(case.sync is Sync.VIOLATED for case in cases):  # what follows from a violation needs no other reason
+            notes += _notes(trace, streams)
         return WatchReport(
             architecture=type(self._model).__name__, forwards=len(trace.steps), cases=tuple(cases), notes=tuple(notes)
         )
