@@ -59,13 +59,15 @@ def judge(
     *,
     logits_are_processed: bool = False,
     draft_choice: DraftChoice = lambda prefix: None,
+    trie: PrefixTrie | None = None,
 ) -> list[Judgement]:
     """Return the sync of every case of a traced call, whose streams `trace_streams` returned.
 
-    Where processors change logits before a token is chosen, what the target chose is not known: contexts are judged, and a
-    case is at best clean.
+    `trie` is the one grown from the trace, for a caller who looks into it afterwards. Where processors change logits
+    before a token is chosen, what the target chose is not known: contexts are judged, and a case is at best clean.
     """
-    judging = _Judging(trace, streams, grow(trace), draft_choice, logits_are_processed=logits_are_processed)
+    trie = grow(trace) if trie is None else trie
+    judging = _Judging(trace, streams, trie, draft_choice, logits_are_processed=logits_are_processed)
     return [judging.judge(stream) for stream in streams]
 
 

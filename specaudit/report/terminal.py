@@ -199,7 +199,15 @@ def _print_failures(
     displaced = {case_id: one for summary in summaries for case_id, one in summary.displacements.items()}
     for case in shown:
         console.print()
-        print_failure(console, case, cases, symbols, token_texts=token_texts, displacement=displaced.get(case.case_id))
+        print_failure(
+            console,
+            case,
+            cases,
+            symbols,
+            token_texts=token_texts,
+            displacement=displaced.get(case.case_id),
+            run_directory=run_directory,
+        )
     left = sum(is_failing(case) for case in cases) - len(shown)
     if left:
         place = "" if run_directory is None else "; report.json in the run directory lists them"

@@ -36,8 +36,9 @@ class Row:
 EVERYTHING = "*"
 
 ALLOWED = {
+    # what everybody imports names the entry for scripts, in a function
     # no arrow leaves these, or only to core
-    "": Row(),
+    "": Row("watching", "transformers"),
     "core": Row(),
     "cache_folder": Row(packages="platformdirs"),
     "bundled_files": Row("core"),
@@ -71,7 +72,8 @@ ALLOWED = {
     # from a call to the results of its cases
     "decoder_call": Row("trace"),
     "noise": Row("core checks decoders models oracle trace", "torch"),
-    "case_judging": Row("core checks decoder_call models noise output_comparison reference text"),
+    "case_judging": Row("core checks decoder_call models noise output_comparison reference text trace"),
+    "watching": Row("core trace checks", "transformers"),
     # what brings them together; it neither reports nor knows the command line
     "runner": Row(
         "core prompts models decoders trace text isolation outputs settings reference"
@@ -247,6 +249,7 @@ QUICK = {
     "specaudit run --help": "main('run', '--help')",
     "specaudit --version": "main('--version')",
     "specaudit decoders": "main('decoders')",
+    "specaudit explain": "main('explain', 'nowhere', 'any')",
     "a mistyped option": "main('run', '--dcoder', 'eqspec')",
 }
 
