@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 CHECKS = (check_rect, check_pos)
 
+PROCESSED = "its logits are processed before a token is chosen"
+"""Why a case is clean at best, where the generation config applies."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
@@ -44,7 +47,7 @@ class Judgement:
     """Outcome."""
 
     reason: str | None
-    """What was not observed, for `unobserved`; else None."""
+    """What was not observed, for `unobserved`; what keeps a `clean` case from being certified; else None."""
 
     findings: tuple[Finding, ...]
     """First failure of each check, earliest first."""
@@ -113,8 +116,9 @@ class _Judging:
         return warrant.standing is Standing.WARRANTED
 
     def _sound(self) -> Judgement:
-        sync = Sync.CLEAN if self.logits_are_processed else Sync.CERTIFIED
-        return Judgement(sync=sync, reason=None, findings=())
+        caveats = (*([PROCESSED] if self.logits_are_processed else []), *self.trace.caveats)
+        sync = Sync.CLEAN if caveats else Sync.CERTIFIED
+        return Judgement(sync=sync, reason="; ".join(caveats) or None, findings=())
 
     def _placed_findings(self, stream: Stream) -> tuple[list[Finding], str | None]:
         """Return what the checks find in the places where the stream's tokens were fed, and what was not observed there."""

@@ -62,10 +62,10 @@ ALLOWED = {
     "checks": Row("core trace", "numpy"),
     "settings": Row("core trace", "transformers"),
     # the oracle knows a model, prompts and outputs: no decoder, no check, no report
-    "oracle": Row("core batch", "torch transformers"),
+    "oracle": Row("core batch trace", "torch transformers"),
     # decoders know no trace and no check
     "decoders": Row("core batch models", "torch transformers"),
-    "reference": Row("core cache_folder decoders models", "torch transformers"),
+    "reference": Row("core cache_folder checks decoders models trace", "torch transformers"),
     "second_turns": Row("core models prompts reference"),
     "planning": Row("core decoders models"),
     "draft_supply": Row("core decoders models"),
