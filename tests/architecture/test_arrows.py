@@ -64,6 +64,8 @@ ALLOWED = {
     "oracle": Row("core batch", "torch transformers"),
     # decoders know no trace and no check
     "decoders": Row("core batch models", "torch transformers"),
+    # faults are decoders broken in one place: they say what should be found, and know nothing that finds it
+    "faults": Row("core batch decoders", "torch transformers"),
     "reference": Row("core cache_folder decoders models", "torch transformers"),
     "second_turns": Row("core models prompts reference"),
     "planning": Row("core decoders models"),

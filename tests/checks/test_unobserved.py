@@ -11,8 +11,8 @@ import torch
 
 from specaudit.batch.cache import accepted_arguments
 from specaudit.core.vocabulary import Sync
+from specaudit.faults.random_models import BYPASSING_BUILDERS, random_model
 from tests.checks.batches import RandomBatch, audit
-from tests.random_models import BYPASSING_BUILDERS, random_model
 from tests.variants import no_cache, plain_loop
 
 if TYPE_CHECKING:
