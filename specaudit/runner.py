@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 from specaudit.call_timeout import CallTimedOutError, call_timeout, check_timeout_is_possible
 from specaudit.canary import Canary
-from specaudit.checks.judgement import Judgement, judge
-from specaudit.checks.streams import trace_streams
+from specaudit.case_judging import CaseJudge
 from specaudit.core.errors import DecoderError, InputError, UsageError
 from specaudit.core.events import (
     CallFinished,
     Event,
+    FloorMeasured,
     ReferenceDecoded,
     RunFinished,
     RunStarted,
     UnitFinished,
     UnitStarted,
 )
-from specaudit.core.records import UNIT_BATCHES, CaseResult, ModelRecord, UnitTiming, case_id
-from specaudit.core.vocabulary import Compared, Sync
+from specaudit.core.records import UNIT_BATCHES, CaseResult, ModelRecord, UnitTiming
+from specaudit.core.vocabulary import Compared
+from specaudit.decoder_call import DecoderCall, PromptCase
 from specaudit.decoders.registry import BUILT_IN
 from specaudit.decoders.resolution import ResolvedDecoder, check_decoder_name, resolve_decoder, source_digest
 from specaudit.draft_supply import DraftSupply, drafter_record
@@ -32,14 +33,13 @@ from specaudit.models.loading import load_pair
 from specaudit.models.options import LoadOptions
 from specaudit.models.rendering import render
 from specaudit.models.source import parse_source
-from specaudit.output_comparison import compare_output
+from specaudit.noise import Noise
 from specaudit.outputs import UnusableOutputError, read_outputs
 from specaudit.planning import check_decoders, plan_arms
 from specaudit.prompts import PromptSet, load_prompts
-from specaudit.reference import Reference, ids_digest
+from specaudit.reference import Reference
 from specaudit.second_turns import require_chat_template, with_first_answers
 from specaudit.settings import generation_settings, greedy_config, position_limit, position_notices
-from specaudit.text.description import described
 from specaudit.text.tokenizer_vocabulary import vocabulary_of
 from specaudit.threads import torch_threads
 from specaudit.trace.recorder import Recorder
@@ -50,36 +50,6 @@ if TYPE_CHECKING:
     from specaudit.core.records import Arm, AuditPlan
     from specaudit.models.loaded import ModelPair
     from specaudit.planning import Arms
-    from specaudit.trace.records import Trace
-
-
-RETURNED_TEXT = Judgement(
-    sync=Sync.UNOBSERVED, reason="the decoder returned text; return token ids to have it observed", findings=()
-)
-"""Without the ids of an output, nobody knows which of the tokens fed belong to it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptCase:
-    """A prompt ready to be decoded, with what the reference made of it."""
-
-    prompt_id: str
-    """Identifier in its set."""
-
-    category: str | None
-    """Category, or None."""
-
-    gold: str | None
-    """Answer that the prompt set gives, or None."""
-
-    prompt_ids: tuple[int, ...]
-    """Token ids."""
-
-    reference_ids: tuple[int, ...]
-    """Token ids that the reference generated."""
-
-    reference_error: str | None
-    """Why there is no reference, or None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,16 +72,6 @@ class Selection:
     def takes_call(self, call: int) -> bool:
         """Return whether a call of a unit that is run is made."""
         return self.only is None or self.only[2] == call
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Call:
-    """What one decoder call gave."""
-
-    outputs: list[tuple[int, ...]] | list[str] | None
-    error: str | None
-    trace: Trace
-    seconds: float
 
 
 def run_audit(plan: AuditPlan, *, selection: Selection | None = None) -> Iterator[Event]:
@@ -199,6 +159,7 @@ class Audit:
         self.cases: list[PromptCase] = []
         self.references: dict[tuple[int, ...], tuple[int, ...]] = {}
         self.drafts = DraftSupply(pair, plan.draft, options=load_options(plan), references=self.references)
+        self.judge = self._judge()
         self.draft_record = self._draft_record(pair)
         self.generated_ids = set(selection.done_ids)
         self.canary = canary
@@ -225,6 +186,22 @@ class Audit:
                 if self.selection.takes_unit(arm, unit):
                     yield from self._run_unit(arm, unit, self.cases[first : first + size])
         yield RunFinished(token_texts=self._token_texts())
+
+    def _judge(self) -> CaseJudge:
+        noise = Noise(
+            self.target,
+            max_new_tokens=self.plan.max_new_tokens,
+            eos_token_ids=self.eos_token_ids,
+            references=self.references,
+        )
+        return CaseJudge(
+            self.target,
+            noise,
+            max_new_tokens=self.plan.max_new_tokens,
+            eos_token_ids=self.eos_token_ids,
+            vocabulary=self.vocabulary,
+            logits_are_processed=self.logits_are_processed,
+        )
 
     def _planned_cases(self) -> int:
         if self.selection.only is None:
@@ -269,8 +246,11 @@ class Audit:
             batch = cases[first : first + size]
             call = self._call(decoder, arm, batch)
             seconds += call.seconds
-            results += self._judge(arm, unit, number, batch, call)
+            results += self.judge.results(arm, unit, number, batch, call, draft=self.drafts.for_seed(arm.seed))
+            self.generated_ids.update(token for output in call.outputs or () for token in _ids(output))
             yield CallFinished(cases=len(batch))
+        for control in self.judge.noise.take_unreported():
+            yield FloorMeasured(control=control)
         yield UnitFinished(
             results=tuple(results),
             timing=UnitTiming(
@@ -284,7 +264,7 @@ class Audit:
             ),
         )
 
-    def _call(self, decoder: ResolvedDecoder, arm: Arm, cases: Sequence[PromptCase]) -> _Call:
+    def _call(self, decoder: ResolvedDecoder, arm: Arm, cases: Sequence[PromptCase]) -> DecoderCall:
         options: dict[str, Any] = {
             "max_new_tokens": self.plan.max_new_tokens,
             "draft_tokens": arm.draft_tokens or self.plan.draft_tokens[0],
@@ -302,7 +282,7 @@ class Audit:
         outputs, error = None, None
         if self.culprit is not None:
             error = f"decoder '{self.culprit}' had left the target computing something else"
-            return _Call(outputs=None, error=error, trace=recorder.trace, seconds=0)
+            return DecoderCall(outputs=None, error=error, trace=recorder.trace, seconds=0)
         drafts = Canary(self.drafts.models())
         prompts = [list(case.prompt_ids) for case in cases]
         started = time.perf_counter()
@@ -326,55 +306,7 @@ class Audit:
         elif not drafts.is_alive():
             self.culprit = decoder.name
             outputs, error = None, "the decoder left the draft computing something else (weights, hooks or code)"
-        return _Call(outputs=outputs, error=error, trace=recorder.trace, seconds=seconds)
-
-    def _judge(self, arm: Arm, unit: int, number: int, cases: Sequence[PromptCase], call: _Call) -> list[CaseResult]:
-        outputs: Sequence[tuple[int, ...] | str | None] = call.outputs or [None] * len(cases)
-        output_ids = [output if isinstance(output, tuple) else () for output in outputs]
-        streams = trace_streams(call.trace, [case.prompt_ids for case in cases], output_ids)
-        judgements = judge(call.trace, streams, logits_are_processed=self.logits_are_processed)
-        results = []
-        for case, output, stream, judged in zip(cases, outputs, streams, judgements, strict=True):
-            judgement = RETURNED_TEXT if isinstance(output, str) else judged
-            comparison = compare_output(
-                output,
-                case.reference_ids,
-                tokenizer=self.target.tokenizer,
-                is_measurable=case.reference_error is None,
-            )
-            self.generated_ids.update(comparison.output_ids or ())
-            is_seen = judgement.sync is not Sync.UNOBSERVED
-            result = CaseResult(
-                case_id=case_id(arm, case.prompt_id),
-                decoder=arm.decoder,
-                batch_size=arm.batch_size,
-                draft_tokens=arm.draft_tokens,
-                seed=arm.seed,
-                unit=unit,
-                call=number,
-                prompt_id=case.prompt_id,
-                prompt_digest=ids_digest(case.prompt_ids),
-                category=case.category,
-                gold=case.gold,
-                prompt_ids=case.prompt_ids,
-                reference_ids=case.reference_ids,
-                output_ids=comparison.output_ids,
-                compared=comparison.compared,
-                reference_text=comparison.reference_text,
-                output_text=comparison.output_text,
-                verdict=comparison.verdict,
-                sync=judgement.sync,
-                sync_reason=judgement.reason,
-                findings=judgement.findings,
-                first_divergence=comparison.first_divergence,
-                partial_match=comparison.partial_match,
-                proposed_tokens=stream.proposed_tokens if is_seen else None,
-                accepted_tokens=stream.accepted_tokens if is_seen else None,
-                target_steps=stream.steps if is_seen else None,
-                error=call.error or case.reference_error,
-            )
-            results.append(described(result, vocabulary=self.vocabulary))
-        return results
+        return DecoderCall(outputs=outputs, error=error, trace=recorder.trace, seconds=seconds)
 
     def _rendered_prompts(self) -> list[tuple[int, ...]]:
         """Return the token ids of every prompt; of a question whose second turn is asked, those of the first."""
@@ -460,6 +392,10 @@ def load_options(plan: AuditPlan) -> LoadOptions:
         allow_pickle=plan.allow_pickle,
         seed=plan.seed,
     )
+
+
+def _ids(output: tuple[int, ...] | str) -> tuple[int, ...]:
+    return output if isinstance(output, tuple) else ()
 
 
 def _generated_tokens(results: Sequence[CaseResult]) -> int | None:

@@ -20,8 +20,8 @@ from specaudit.checks.rect import check_rect
 from specaudit.checks.resting import harmful_attempts
 from specaudit.checks.warrant import check_choice
 from specaudit.checks.warrants import Standing, TokenWarrant, is_read_for_each, output_warrants
-from specaudit.core.vocabulary import Sync
-from specaudit.trace.growth import grow
+from specaudit.core.vocabulary import Check, Sync
+from specaudit.trace.growth import grow, sees_its_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -116,7 +116,7 @@ class _Judging:
     def _placed_findings(self, stream: Stream) -> tuple[list[Finding], str | None]:
         """Return what the checks find in the places where the stream's tokens were fed, and what was not observed there."""
         failures = {
-            attempt: _failures(self.trace.steps[attempt.step], attempt)
+            attempt: self._failures(self.trace.steps[attempt.step], attempt)
             for attempts in (*stream.attempts[:-1], *stream.shared[:-1])  # nothing rests on the last token
             for attempt in attempts
         }
@@ -133,6 +133,19 @@ class _Judging:
         for attempt in harmful_attempts(self.trace, stream, failures):
             unsound += failures[attempt] or ()
         return unsound, blind
+
+    def _failures(self, step: Step, attempt: Attempt) -> tuple[Finding, ...] | None:
+        """Return the findings of one attempt, () when sound, None when the step was not observed.
+
+        Where positions are wrong, a token may be taken for another of its kind; slots that are the path of what was fed
+        before it are right, whatever the stream it was read as.
+        """
+        if step.obstacles:
+            return None
+        found = [finding for check in CHECKS if (finding := check(step, attempt)) is not None]
+        if len(found) == len(CHECKS) and sees_its_path(self.trie, step, attempt.row, attempt.query, attempt.write):
+            found = [finding for finding in found if finding.check is not Check.RECT]
+        return tuple(found)
 
     def _with_origin(
         self, findings: list[Finding], blind: str | None, warrant: TokenWarrant, stream: Stream
@@ -173,17 +186,16 @@ def _is_later(finding: Finding, misplaced: Misplaced) -> bool:
     return finding.step > misplaced.step or (finding.step == misplaced.step and finding.row != misplaced.row)
 
 
-def _failures(step: Step, attempt: Attempt) -> tuple[Finding, ...] | None:
-    """Return the findings of one attempt, () when sound, None when the step was not observed."""
-    if step.obstacles:
-        return None
-    return tuple(finding for check in CHECKS if (finding := check(step, attempt)) is not None)
-
-
 def _unobserved(reason: str) -> Judgement:
     return Judgement(sync=Sync.UNOBSERVED, reason=reason, findings=())
 
 
 def _first_of_each_check(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    ordered = sorted(findings, key=lambda finding: (finding.step, finding.row, finding.query))
-    return tuple({finding.check: finding for finding in reversed(ordered)}.values())[::-1]
+    first: dict[Check, Finding] = {}
+    for finding in sorted(findings, key=_moment):
+        first.setdefault(finding.check, finding)
+    return tuple(first.values())
+
+
+def _moment(finding: Finding) -> tuple[int, int, int]:
+    return finding.step, finding.row, finding.query

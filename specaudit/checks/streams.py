@@ -46,6 +46,20 @@ class Attempt:
     """Whether the token saw its own slot; one that does not may be padding that happens to have the token's id."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """One step in which the target verified proposals for places inside an output."""
+
+    step: int
+    """Target forward, counted from 0."""
+
+    proposed: int
+    """Proposals, at least 1."""
+
+    accepted: int
+    """Those that stayed."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Stream:
     """One prompt and what was seen of its decoding."""
@@ -67,6 +81,9 @@ class Stream:
 
     accepted_tokens: int = 0
     """Those of them that stayed."""
+
+    rounds: list[Round] = field(default_factory=list)
+    """The same round by round, in order."""
 
     steps: int = 0
     """Steps that fed a token of the stream."""
@@ -96,6 +113,15 @@ def trace_streams(
     for place, stream in enumerate(streams):
         _Filling(stream).fill(place, lineages.nodes, owners)
     return streams
+
+
+def ragged_steps(streams: Sequence[Stream]) -> frozenset[int]:
+    """Return the steps in which streams accepted different numbers of proposals."""
+    accepted: dict[int, set[int]] = {}
+    for stream in streams:
+        for one in stream.rounds:
+            accepted.setdefault(one.step, set()).add(one.accepted)
+    return frozenset(step for step, counts in accepted.items() if len(counts) > 1)
 
 
 class _Filling:
@@ -142,8 +168,11 @@ class _Filling:
         fed = sum(node.sees_itself[first:])
         known = sum(index < decided for index in reading.indices.values())
         room = len(stream.tokens) - max(decided, reading.indices[first])
-        stream.proposed_tokens += max(0, min(fed - known, room))
-        stream.accepted_tokens += len(reading.indices) - known
+        proposed, accepted = max(0, min(fed - known, room)), len(reading.indices) - known
+        stream.proposed_tokens += proposed
+        stream.accepted_tokens += accepted
+        if proposed:
+            stream.rounds.append(Round(step=node.step, proposed=proposed, accepted=accepted))
 
 
 def _attempt(node: Node, reading: Reading, query: int) -> Attempt:

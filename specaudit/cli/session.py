@@ -19,7 +19,7 @@ from specaudit.cli.lost_output import surviving_lost_output
 from specaudit.cli.ownership import claim_run
 from specaudit.cli.signals import stopping_on_signals
 from specaudit.core.errors import SpecauditError, UsageError
-from specaudit.core.events import Event, RunFinished, RunStarted, UnitFinished
+from specaudit.core.events import Event, FloorMeasured, RunFinished, RunStarted, UnitFinished
 from specaudit.core.gate import EXIT_INTERRUPTED, decide
 from specaudit.core.report_document import report_document
 from specaudit.core.run_directory import RunDirectory
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from specaudit.core.records import Arm, AuditPlan, CaseResult, UnitTiming
+    from specaudit.core.scores import Control
     from specaudit.core.stored_run import StoredRun
 
 
@@ -123,6 +124,8 @@ class _Session:
         self.token_texts: Mapping[int, str] = {}
         stored = () if resumed is None else resumed.units
         self.cases: list[CaseResult] = [case for unit in stored for case in unit.cases]
+        earlier = () if resumed is None else resumed.directory.read_controls()
+        self.controls: dict[tuple[int, int], Control] = {(one.batch_size, one.draft_tokens): one for one in earlier}
         self.timings: list[UnitTiming] = [unit.timing for unit in stored if unit.timing is not None]
 
     def done(self) -> frozenset[tuple[Arm, int]]:
@@ -147,6 +150,9 @@ class _Session:
                 self.cases += event.results
                 self.timings.append(event.timing)
                 self.directory.append_unit(event.results, event.timing)
+            case FloorMeasured():
+                self.controls[event.control.batch_size, event.control.draft_tokens] = event.control
+                self.directory.append_control(event.control)
             case RunFinished():
                 self.token_texts = event.token_texts
                 self.directory.write_token_texts(event.token_texts)
@@ -161,7 +167,10 @@ class _Session:
             console.print("specaudit: interrupted (exit 130): before anything was decoded")
             return EXIT_INTERRUPTED
         planned = self.started.planned_cases
-        decision = decide(self.cases, planned=planned, interrupted=interrupted, stopped_by=self.stopped_by)
+        controls = tuple(self.controls.values())
+        decision = decide(
+            self.cases, planned=planned, interrupted=interrupted, stopped_by=self.stopped_by, controls=controls
+        )
         summaries = summarise(self.cases, self.timings)
         models = RunModels(target=self.started.target, draft=self.started.draft)
         left_out = self.started.left_out
@@ -173,6 +182,7 @@ class _Session:
             models=models,
             left_out=left_out,
             notices=self.started.notices,
+            controls=controls,
         )
         self.directory.write_report(report)
         if output.json is not None and output.json != "-":
@@ -190,6 +200,7 @@ class _Session:
                 token_texts=self.token_texts or None,
                 left_out=left_out,
                 notices=self.started.notices,
+                controls=controls,
                 planned_prompts=min(len(self.started.prompt_ids), planned),  # fewer where one call is run again
             )
             if output.json == "-":

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from specaudit.core.records import Arm, AuditPlan, CaseResult, LeftOut, ModelRecord, UnitTiming
+    from specaudit.core.scores import Control
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +87,14 @@ class CallFinished:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FloorMeasured:
+    """Control arms were run, to tell rounding from faults."""
+
+    control: Control
+    """What they gave."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnitFinished:
     """All cases of a unit are judged."""
 
@@ -104,4 +113,4 @@ class RunFinished:
     """Text of each token id that was generated, for diffs."""
 
 
-Event = RunStarted | ReferenceDecoded | UnitStarted | CallFinished | UnitFinished | RunFinished
+Event = RunStarted | ReferenceDecoded | UnitStarted | CallFinished | FloorMeasured | UnitFinished | RunFinished

@@ -223,6 +223,26 @@ class SymptomFinding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """Which patterns of acceptance a case went through: faults of rolling back show in some of them only."""
+
+    rejected: int
+    """Rounds that rejected all proposals."""
+
+    partly: int
+    """Rounds that accepted some of them."""
+
+    accepted: int
+    """Rounds that accepted all of them."""
+
+    ragged: int
+    """Rounds in which another row of the batch accepted another number."""
+
+    longest: int
+    """Most proposals of one round."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
     """What one prompt did in one arm: a line of `samples.jsonl`."""
 
@@ -300,6 +320,10 @@ class CaseResult:
     partial_match: float | None
     """Share of tokens before the divergence, in [0, 1], or None when unmeasured or compared as text."""
 
+    largest_regret: float | None = None
+    """How far the output strays from what the target chooses: largest of its tokens' regrets at their own prefixes, in
+    logits. None where it was not asked for: only diverged cases that nothing is known to be wrong with are replayed."""
+
     proposed_tokens: int | None
     """Draft tokens that the target verified for places inside the output, or None when not observed."""
 
@@ -308,6 +332,9 @@ class CaseResult:
 
     target_steps: int | None
     """Target forwards that fed a token of this case, or None when not observed."""
+
+    coverage: Coverage | None = None
+    """Patterns of acceptance seen, or None when not observed."""
 
     error: str | None
     """Why the case is unmeasured, or None."""

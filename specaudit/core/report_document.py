@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from specaudit.core.gate import Decision
     from specaudit.core.records import CaseResult, LeftOut, ModelRecord
+    from specaudit.core.scores import Control
     from specaudit.core.shares import Share
     from specaudit.core.summary import ArmSummary, RunModels, Violation
 
@@ -29,6 +30,7 @@ def report_document(
     models: RunModels | None = None,
     left_out: Sequence[LeftOut] = (),
     notices: Sequence[str] = (),
+    controls: Sequence[Control] = (),
 ) -> dict[str, Any]:
     """Return the content of `report.json`: the decision, each arm, totals and the ids of the cases to look at.
 
@@ -44,9 +46,24 @@ def report_document(
         "totals": _totals_document(summaries, cases, planned_cases, models),
         "left_out": [asdict(combination) for combination in left_out],
         "notices": list(notices),
+        "controls": [_control_document(control) for control in controls],
         "arms": [_arm_document(summary) for summary in summaries],
         "failing_case_ids": [case.case_id for case in cases if is_failing(case)],
         "unmeasured_case_ids": [case.case_id for case in cases if case.verdict is Verdict.UNMEASURED],
+    }
+
+
+def _control_document(control: Control) -> dict[str, Any]:
+    floor = control.floor
+    return {
+        "batch_size": control.batch_size,
+        "draft_tokens": control.draft_tokens,
+        "problem": control.problem,
+        "excused_regret": None if floor is None else floor.excused,
+        "accused_regret": None if floor is None else floor.accused,
+        "outputs": None if floor is None else floor.outputs,
+        "tokens": None if floor is None else floor.tokens,
+        "departures": None if floor is None else floor.departures,
     }
 
 
@@ -99,6 +116,8 @@ def _arm_document(summary: ArmSummary) -> dict[str, Any]:
             for one in summary.displacements.values()
         ],
         "acceptance": _share_document(summary.acceptance),
+        "coverage": None if summary.coverage is None else asdict(summary.coverage),
+        "causes": {cause.value: count for cause, count in summary.causes.items() if count},
         "violated": _share_document(summary.violated),
         "violated_checks": {check.value: count for check, count in summary.violated_checks.items()},
         "first_violation": _violation_document(summary.first_violation),

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from specaudit.core.comparison import Divergence
 from specaudit.core.errors import InputError, UsageError
-from specaudit.core.records import CaseResult, CauseFinding, Finding, SymptomFinding, UnitTiming
+from specaudit.core.records import CaseResult, CauseFinding, Coverage, Finding, SymptomFinding, UnitTiming
+from specaudit.core.scores import Control, NoiseFloor
 from specaudit.core.vocabulary import Cause, Check, Compared, Symptom, Sync, Verdict
 
 if TYPE_CHECKING:
@@ -102,6 +103,20 @@ class RunDirectory:
         """Append the cases and the timing of one finished unit, each in one write."""
         self._append("samples.jsonl", [asdict(case) for case in cases])
         self._append("units.jsonl", [asdict(timing)])
+
+    def append_control(self, control: Control) -> None:
+        """Append what the control arms of one shape gave."""
+        self._append("controls.jsonl", [asdict(control)])
+
+    def read_controls(self) -> tuple[Control, ...]:
+        """Return the controls written so far, the last of each shape; a torn last line and a missing file are dropped."""
+        try:
+            lines = (self.path / "controls.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
+        except OSError:
+            return ()
+        where = str(self.path / "controls.jsonl")
+        controls = [_read_control(line, where=f"{where}:{number}") for number, line in enumerate(lines, 1)]
+        return tuple({(one.batch_size, one.draft_tokens): one for one in controls}.values())
 
     def write_token_texts(self, token_texts: Mapping[int, str]) -> None:
         """Write the texts of token ids."""
@@ -192,6 +207,17 @@ def _read_timing(line: str, *, where: str) -> UnitTiming:
         ) from error
 
 
+def _read_control(line: str, *, where: str) -> Control:
+    try:
+        document = json.loads(line)
+        floor = document["floor"]
+        return Control(**{**document, "floor": None if floor is None else NoiseFloor(**floor)})
+    except (ValueError, TypeError, KeyError) as error:
+        raise InputError(
+            f"not a control: {type(error).__name__}: {error}", where=where, way_out="run again; the file was edited."
+        ) from error
+
+
 def _read_case(line: str, *, where: str) -> CaseResult:
     try:
         document = json.loads(line)
@@ -204,6 +230,7 @@ def _read_case(line: str, *, where: str) -> CaseResult:
             "compared": Compared(values["compared"]),
             "verdict": Verdict(values["verdict"]),
             "sync": Sync(values["sync"]),
+            "coverage": None if values.get("coverage") is None else Coverage(**values["coverage"]),
             "causes": tuple(
                 CauseFinding(**{**found, "cause": Cause(found["cause"])}) for found in values.get("causes", ())
             ),

@@ -108,6 +108,23 @@ class NoiseFloor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Control:
+    """What the control arms of one shape gave: a line of `controls.jsonl`."""
+
+    batch_size: int
+    """Rows a batch."""
+
+    draft_tokens: int
+    """Draft length K."""
+
+    floor: NoiseFloor | None
+    """The floor, or None where a control is not right."""
+
+    problem: str | None
+    """Why there is no floor, or None."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Departure:
     """An emitted token that is not the argmax at its prefix and does not tie with it."""
 

@@ -10,17 +10,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from specaudit.core.clusters import Cluster, cluster_share
+from specaudit.core.coverage import total_coverage
 from specaudit.core.displacement import displacements
 from specaudit.core.gate import decide
 from specaudit.core.hazard import hazard
 from specaudit.core.shares import share
-from specaudit.core.vocabulary import Check, Compared, Symptom, Sync, Verdict
+from specaudit.core.vocabulary import Cause, Check, Compared, Symptom, Sync, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from specaudit.core.displacement import Displacement
-    from specaudit.core.records import CaseResult, Finding, ModelRecord, UnitTiming
+    from specaudit.core.records import CaseResult, Coverage, Finding, ModelRecord, UnitTiming
     from specaudit.core.shares import Share
     from specaudit.core.vocabulary import RunVerdict
 
@@ -176,6 +177,12 @@ class ArmSummary:
     acceptance: Share | None
     """Accepted among proposed draft tokens, pooled over cases, or None when nothing was proposed or observed."""
 
+    coverage: Coverage | None
+    """Patterns of acceptance that its cases went through together, or None when none was observed."""
+
+    causes: Mapping[Cause, int]
+    """Failing or tied cases by the origin of their failure; every cause is present."""
+
     violated: Share | None
     """Violated among observed cases (clean or violated), or None when none was observed."""
 
@@ -279,6 +286,8 @@ def _summarise_arm(key: ArmKey, cases: Sequence[CaseResult], timings: Sequence[U
         rouge_not_scored=verdicts[Verdict.DIVERGED] - len(rouge),
         displacements=displacements(cases),
         acceptance=_acceptance(cases),
+        coverage=total_coverage(cases),
+        causes={cause: sum(bool(case.causes) and case.causes[0].cause is cause for case in cases) for cause in Cause},
         violated=_share_or_none(len(violated), len(cases) - syncs[Sync.UNOBSERVED]),
         violated_checks={
             check: sum(any(finding.check is check for finding in case.findings) for case in violated) for check in Check

@@ -11,6 +11,9 @@ class Verdict(StrEnum):
     IDENTICAL = "identical"
     """The candidate's token ids equal the reference's, lengths included (or its text, see `Compared`)."""
 
+    TIE = "tie"
+    """They differ by rounding: every token is as good as the target's choice, within what sound decoding shows as well."""
+
     DIVERGED = "diverged"
     """They differ."""
 
@@ -171,13 +174,16 @@ class RunVerdict(StrEnum):
     """What became of a whole run."""
 
     LOSSLESS = "lossless"
-    """Every case identical, and the inner state of every one seen in order."""
+    """Every case identical or a tie, and the inner state of every one seen in order."""
 
     EQUAL_OUTPUTS = "equal-outputs"
-    """Every case identical; the inner state of at least one was not observed."""
+    """Every case identical or a tie; the inner state of at least one was not observed."""
 
     FAILED = "failed"
     """At least one case diverged or violated a check."""
+
+    INSUFFICIENT_COVERAGE = "insufficient-coverage"
+    """No finding, but a decoder did not go through the patterns of acceptance in which faults show."""
 
     NO_EVIDENCE = "no-evidence"
     """No finding, but at least one planned case could not be measured (or none was planned)."""

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from specaudit.report.symbols import Symbols
 
 
+MOST_CAUSES = 4
+"""Causes named for an arm, the most frequent first."""
+
+
 def print_arm_notes(console: Console, summaries: Sequence[ArmSummary], symbols: Symbols) -> None:
     """Print a paragraph for each arm with a diverged case, in the order of the table; nothing where there is none."""
     diverged = [summary for summary in failing_decoders_first(summaries) if summary.verdicts[Verdict.DIVERGED]]
@@ -55,6 +59,10 @@ def _notes(summary: ArmSummary) -> list[str]:
     misplaced = len(summary.displacements) - permuted
     notes += [f"{counted(permuted, 'output')} permuted"] if permuted else []
     notes += [f"{counted(misplaced, 'output')} of another prompt"] if misplaced else []
+    causes = sorted(((count, cause) for cause, count in summary.causes.items() if count), reverse=True)
+    notes += (
+        [f"causes: {', '.join(f'{cause.value} {count}' for count, cause in causes[:MOST_CAUSES])}"] if causes else []
+    )
     seen = [f"{symptom.value} {count}" for symptom, count in summary.symptoms.items() if count]
     notes += [f"symptoms: {', '.join(seen)}"] if seen else []
     return [*notes, _blind_spot(summary)]

@@ -30,11 +30,7 @@ def arm_table(summaries: Sequence[ArmSummary], symbols: Symbols) -> Table:
 
     Draft length and seed have a column only when there are several, checks other than the paper's two only when violated.
     """
-    checks = [
-        check
-        for check in Check
-        if check in PAPER_CHECKS or any(summary.violated_checks[check] for summary in summaries)
-    ]
+    checks = shown_checks(summaries)
     shows_draft_tokens = len({summary.draft_tokens for summary in summaries} - {None}) > 1
     shows_seed = len({summary.seed for summary in summaries} - {None}) > 1
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
@@ -49,6 +45,12 @@ def arm_table(summaries: Sequence[ArmSummary], symbols: Symbols) -> Table:
         name = _name_and_verdict(summary, symbols)
         table.add_row(name, _or_nothing(summary.batch_size), *draft_tokens, *seed, *_numbers(summary, checks))
     return table
+
+
+def shown_checks(summaries: Sequence[ArmSummary]) -> tuple[Check, ...]:
+    """Return the checks that have a column, in order."""
+    violated = {check for summary in summaries for check, count in summary.violated_checks.items() if count}
+    return tuple(check for check in Check if check in {*PAPER_CHECKS, *violated})
 
 
 def failing_decoders_first(summaries: Sequence[ArmSummary]) -> tuple[ArmSummary, ...]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from specaudit.core.comparison import Divergence
     from specaudit.core.displacement import Displacement
-    from specaudit.core.records import CaseResult, Finding, SymptomFinding
+    from specaudit.core.records import CaseResult, CauseFinding, Finding, SymptomFinding
     from specaudit.core.summary import ArmSummary
     from specaudit.report.symbols import Symbols
 
@@ -80,6 +80,8 @@ def print_failure(
         console.print(Text(" " * INDENT) + line, soft_wrap=True)
     for sentence in (*_displacement(displacement), *(_symptom(found) for found in case.symptoms), *_rouge(case)):
         print_paragraph(console, _plain(sentence, symbols), indent=INDENT)
+    for cause in case.causes:
+        print_paragraph(console, _plain(_cause(cause, case), symbols), indent=INDENT)
     for finding in case.findings:
         print_paragraph(console, _plain(_explanation(finding, case), symbols), indent=INDENT)
 
@@ -184,6 +186,14 @@ def _rouge(case: CaseResult) -> tuple[str, ...]:
     if case.verdict is not Verdict.DIVERGED or case.rouge_l is None or case.rouge_l <= ROUGE_BLIND_ABOVE:
         return ()
     return (f"ROUGE-L scores it {floor(100 * case.rouge_l) / 100:.2f}",)
+
+
+def _cause(found: CauseFinding, case: CaseResult) -> str:
+    """Name a cause and its origin: `cause position-gap at step 3, row 1, query 0: token 8 was given position 10`."""
+    layer = "" if found.layer is None else f", layer {found.layer}"
+    slot = "" if found.slot is None else f", slot {found.slot}"
+    place = "" if found.step is None else f" at step {found.step}, row {found.row}, query {found.query}{layer}{slot}"
+    return f"cause {found.cause.value}{place}: {found.evidence}"
 
 
 def _explanation(finding: Finding, case: CaseResult) -> str:

@@ -45,6 +45,7 @@ class Symbols:
             RunVerdict.LOSSLESS: self.passed,
             RunVerdict.EQUAL_OUTPUTS: self.partly,
             RunVerdict.FAILED: self.failed,
+            RunVerdict.INSUFFICIENT_COVERAGE: self.unknown,
             RunVerdict.NO_EVIDENCE: self.unknown,
             RunVerdict.INTERRUPTED: self.unknown,
         }[verdict]
@@ -61,6 +62,7 @@ STYLES = {
     RunVerdict.LOSSLESS: "green",
     RunVerdict.EQUAL_OUTPUTS: "yellow",
     RunVerdict.FAILED: "red",
+    RunVerdict.INSUFFICIENT_COVERAGE: "yellow",
     RunVerdict.NO_EVIDENCE: "yellow",
     RunVerdict.INTERRUPTED: "yellow",
 }

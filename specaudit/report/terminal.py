@@ -13,11 +13,12 @@ from rich.text import Text
 
 from specaudit.core.shares import upper_bound_of_zero
 from specaudit.core.summary import arm_key, is_failing, reference_ends
-from specaudit.core.vocabulary import Check, RunVerdict
+from specaudit.core.vocabulary import RunVerdict
 from specaudit.report.arm_notes import arm_name, print_arm_notes
-from specaudit.report.arm_table import TABLE_WIDTH, arm_table
+from specaudit.report.arm_table import TABLE_WIDTH, arm_table, shown_checks
 from specaudit.report.category_table import print_category_table
 from specaudit.report.failures import INDENT, print_failure, worst_failures
+from specaudit.report.noise_notes import print_noise_notes
 from specaudit.report.numbers import counted, parameters, percent_at_most
 from specaudit.report.paragraph import print_paragraph, print_table
 from specaudit.report.symbols import symbols_for
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from specaudit.core.gate import Decision
     from specaudit.core.records import AuditPlan, CaseResult, LeftOut, ModelRecord
+    from specaudit.core.scores import Control
     from specaudit.core.summary import ArmKey, ArmSummary, ReasonCount, ReferenceEnds, RunModels
     from specaudit.report.symbols import Symbols
 
@@ -46,10 +48,6 @@ REASON_CELLS = 300
 """Most terminal cells of one reason or error message."""
 
 
-LEGEND = f"below a share: its 95 % interval; {', '.join(Check)}: cases violated, of those seen"
-"""What a reader of the table cannot guess."""
-
-
 def print_report(
     console: Console,
     plan: AuditPlan,
@@ -63,6 +61,7 @@ def print_report(
     token_texts: Mapping[int, str] | None = None,
     left_out: Sequence[LeftOut] = (),
     notices: Sequence[str] = (),
+    controls: Sequence[Control] = (),
     planned_prompts: int | None = None,
 ) -> None:
     """Print a report to `console`, at most `details` failing cases in full, the verdict as its last line.
@@ -76,6 +75,7 @@ def print_report(
     ends = reference_ends(cases, models.target.eos_token_ids)
     ending = _ending(ends, is_ignored=not models.target.eos_token_ids)
     _print_outcome(console, summaries, cases, symbols, details, run_directory, token_texts, ending=ending)
+    print_noise_notes(console, controls, symbols)
     console.print()
     if run_directory is not None:
         console.print(_plain(f"run directory: {run_directory}", symbols), soft_wrap=True)
@@ -165,7 +165,10 @@ def _print_outcome(
     if summaries:
         console.print()
         print_table(console, arm_table(summaries, symbols), least_width=TABLE_WIDTH)
-        print_paragraph(console, Text(LEGEND, style="dim"))
+        legend = (
+            f"below a share: its 95 % interval; {', '.join(shown_checks(summaries))}: cases violated, of those seen"
+        )
+        print_paragraph(console, Text(legend, style="dim"))
         if ending is not None:
             print_paragraph(console, ending)
     print_category_table(console, summaries, symbols)

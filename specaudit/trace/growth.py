@@ -33,6 +33,30 @@ def grow(trace: Trace, *, seed: int = 0) -> PrefixTrie:
     return growth.trie
 
 
+def sees_its_path(trie: PrefixTrie, step: Step, row: int, query: int, write: int) -> bool:
+    """Return whether a query saw, in every layer, what was fed before it and nothing else, flawed or not.
+
+    `write` is the index of the query's write. That what came before may be wrong in itself does not matter here.
+    """
+    node = trie.node_of_write[write]
+    if node == NONE:
+        return False
+    path = [trie.parents[node]]
+    while path[-1] != ROOT:
+        path.append(trie.parents[path[-1]])
+    path.pop()
+    for view in step.views:
+        columns = [
+            column for column in np.flatnonzero(view.visible[row, query]) if column != view.own_slots[row, query]
+        ]
+        expected = path if view.window is None else path[: view.window - 1]
+        contents = [int(view.contents[row, column]) for column in columns]
+        held = [trie.nodes_of_content[content] if content != UNKNOWN else set() for content in contents]
+        if len(held) != len(expected) or not all(nodes.intersection(expected) for nodes in held):
+            return False
+    return True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Context:
     """What one group of layers says of a query: the nodes it may continue, or why there is none."""

@@ -70,10 +70,14 @@ ALLOWED = {
     "second_turns": Row("core models prompts reference"),
     "planning": Row("core decoders models"),
     "draft_supply": Row("core decoders models"),
+    # from a call to the results of its cases
+    "decoder_call": Row("trace"),
+    "noise": Row("core checks decoders models oracle trace", "torch"),
+    "case_judging": Row("core checks decoder_call models noise output_comparison reference text"),
     # what brings them together; it neither reports nor knows the command line
     "runner": Row(
-        "core prompts models decoders trace checks text isolation outputs settings reference"
-        " second_turns planning draft_supply output_comparison call_timeout threads canary",
+        "core prompts models decoders trace text isolation outputs settings reference"
+        " second_turns planning draft_supply call_timeout threads canary case_judging decoder_call noise",
         "torch",
     ),
     "diagnosis": Row(),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from specaudit import runner
+from specaudit import case_judging, runner
 from specaudit.core.run_directory import RunDirectory
 from tests.cli.command import specaudit
 
@@ -278,17 +278,17 @@ def test_an_edited_sample_is_not_resumed(name: str, whole: Path) -> None:
 
 
 def test_a_crash_says_how_to_go_on(in_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    of_run = runner.judge
+    of_run = case_judging.judge
     calls: list[int] = []
 
-    def crashing(*arguments: Any) -> Any:
+    def crashing(*arguments: Any, **options: Any) -> Any:
         calls.append(1)
         if len(calls) > 6:
             raise ZeroDivisionError("a fault")
-        return of_run(*arguments)
+        return of_run(*arguments, **options)
 
     with monkeypatch.context() as patched:
-        patched.setattr(runner, "judge", crashing)
+        patched.setattr(case_judging, "judge", crashing)
         result = specaudit(*PLAN, "--out", "a run")
     assert result.exit_code == 2
     assert "error: ZeroDivisionError: a fault" in result.stderr

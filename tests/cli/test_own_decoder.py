@@ -61,6 +61,46 @@ def test_without_position_ids(in_folder: Path) -> None:
             case["prompt_ids"]
         )
     assert "POS at step 0, row" in result.stdout
+    assert "cause positions-shared-across-rows at step 0, row" in result.stdout
+
+
+def test_equal_outputs_over_a_wrong_state(in_folder: Path) -> None:
+    """Rotary positions are relative: an offset of all of them changes no output, and is a fault on other models."""
+    result, cases = audit(in_folder, broken(POSITIONS, "position_ids=positions + 3, past_key_values"))
+    assert result.exit_code == 1
+    assert {(case["verdict"], case["sync"]) for case in cases} == {("identical", "violated")}
+    assert {(case["causes"][0]["cause"], case["causes"][0]["step"]) for case in cases} == {("position-offset", 0)}
+    assert "exact match cannot see this" in " ".join(result.stdout.split())
+
+
+OUTPUT_FAULTS = {
+    "permuted": ("    return outputs\n", "    return outputs[1:] + outputs[:1]\n"),
+    "missed-eos": ("or any(token in eos_token_ids for token in output)", "or False"),
+    "over-budget": ("len(output) >= max_new_tokens or", "len(output) > max_new_tokens or"),
+    "early-stop": (
+        "    return outputs\n",
+        "    return [output[:-2] if len(output) == 24 else output for output in outputs]\n",
+    ),
+    "tail-after-eos": (
+        "    return outputs\n",
+        "    return [out + [7, 8] if out[-1] in eos_token_ids else out for out in outputs]\n",
+    ),
+    "pad-leak": (
+        "    return outputs\n",
+        "    return [output[:3] + [pad_token_id] + output[4:] for output in outputs]\n",
+    ),
+    "bonus-wrong": ("new = predictions[:, : kept + 1]", "new = predictions[:, : kept + 1].roll(1, 0)"),
+}
+
+
+@pytest.mark.parametrize("cause", OUTPUT_FAULTS)
+def test_faults_of_output_and_choice_are_named(cause: str, in_folder: Path) -> None:
+    result, cases = audit(in_folder, broken(*OUTPUT_FAULTS[cause]))
+    assert result.exit_code == 1
+    failing = [case for case in cases if case["verdict"] != "identical"]
+    assert failing
+    named = [case["causes"][0]["cause"] for case in failing]
+    assert named.count(cause) > len(failing) / 2, named
 
 
 def test_eos_looked_for_in_the_prompt(in_folder: Path) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from specaudit.core.gate import decide
-from specaudit.core.vocabulary import RunVerdict, Sync
+from specaudit.core.records import CauseFinding, Coverage
+from specaudit.core.scores import Control
+from specaudit.core.vocabulary import Cause, RunVerdict, Sync, Verdict
 from tests.core.cases import made_case
 
 CLEAN = made_case()
@@ -48,3 +50,63 @@ def test_reasons_count_what_they_name() -> None:
         "1 unmeasured",
         "2 not run",
     )
+
+
+FULL = Coverage(rejected=1, partly=1, accepted=1, ragged=1, longest=4)
+
+
+@pytest.mark.parametrize(
+    ("coverage", "missing"),
+    [
+        (Coverage(rejected=0, partly=2, accepted=3, ragged=2, longest=4), "rejected all"),
+        (Coverage(rejected=2, partly=0, accepted=3, ragged=2, longest=4), "accepted some"),
+        (Coverage(rejected=2, partly=1, accepted=0, ragged=2, longest=4), "accepted all"),
+        (Coverage(rejected=2, partly=1, accepted=4, ragged=0, longest=4), "different numbers"),
+    ],
+)
+def test_what_could_not_show_a_fault_is_no_pass(coverage: Coverage, missing: str) -> None:
+    cases = [made_case(prompt_id=name, coverage=coverage) for name in "pq"]
+    decision = decide(cases, planned=2)
+    assert (decision.verdict, decision.exit_code) == (RunVerdict.INSUFFICIENT_COVERAGE, 3)
+    assert missing in decision.reasons[0]
+    assert "--draft" in decision.reasons[1]
+    assert decide([DIVERGED, *cases], planned=3).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    "coverage",
+    [
+        FULL,
+        Coverage(rejected=0, partly=0, accepted=0, ragged=0, longest=0),  # it proposes nothing
+        Coverage(rejected=1, partly=0, accepted=1, ragged=1, longest=1),  # one proposal is accepted or not
+        None,  # not seen
+    ],
+)
+def test_enough_coverage(coverage: Coverage | None) -> None:
+    cases = [made_case(prompt_id=name, coverage=coverage) for name in "pq"]
+    assert decide(cases, planned=2).exit_code == 0
+
+
+def test_rows_decoded_alone_cannot_differ() -> None:
+    alone = Coverage(rejected=1, partly=1, accepted=1, ragged=0, longest=4)
+    cases = [made_case(prompt_id=name, coverage=alone, call=call) for call, name in enumerate("pq")]
+    assert decide(cases, planned=2).exit_code == 0
+
+
+def test_a_tie_passes_and_is_counted() -> None:
+    decision = decide([CLEAN, made_case(output=(5, 7), verdict=Verdict.TIE)], planned=2)
+    assert (decision.verdict, decision.exit_code) == (RunVerdict.LOSSLESS, 0)
+    assert decision.reasons[:2] == ("1 of 2 cases identical", "1 tie by rounding")
+
+
+def test_a_control_that_fails_accuses_nobody() -> None:
+    unexplained = CauseFinding(
+        cause=Cause.UNEXPLAINED, step=None, row=None, query=None, stream_index=3, evidence="0.3 logits"
+    )
+    open_case = made_case(output=(5, 7), causes=(unexplained,))
+    broken = Control(batch_size=4, draft_tokens=4, floor=None, problem="control 'greedy': a slot is missing")
+    decision = decide([open_case], planned=1, controls=[broken])
+    assert (decision.verdict, decision.exit_code) == (RunVerdict.NO_EVIDENCE, 3)
+    assert "a slot is missing" in decision.reasons[0]
+    assert decide([open_case], planned=1).exit_code == 1
+    assert decide([open_case, LATENT], planned=2, controls=[broken]).exit_code == 1

@@ -47,7 +47,7 @@ def test_nothing_gives_no_summary() -> None:
 def test_clean_arm() -> None:
     (summary,) = summarise(clean_cases(arm("eqspec", 4)), [timing(arm("eqspec", 4))])
     assert summary.verdict is RunVerdict.LOSSLESS
-    assert summary.verdicts == {Verdict.IDENTICAL: 16, Verdict.DIVERGED: 0, Verdict.UNMEASURED: 0}
+    assert summary.verdicts == {Verdict.IDENTICAL: 16, Verdict.TIE: 0, Verdict.DIVERGED: 0, Verdict.UNMEASURED: 0}
     assert summary.syncs == {Sync.CERTIFIED: 16, Sync.CLEAN: 0, Sync.VIOLATED: 0, Sync.UNOBSERVED: 0}
     assert summary.exact_match == share(16, 16)
     assert summary.mean_partial_match == 1
@@ -219,7 +219,7 @@ def test_report_document_names_what_to_look_at() -> None:
     ]
     assert document["unmeasured_case_ids"] == []
     assert document["totals"]["planned_cases"] == 50
-    assert document["totals"]["verdicts"] == {"identical": 44, "diverged": 4, "unmeasured": 0}
+    assert document["totals"]["verdicts"] == {"identical": 44, "tie": 0, "diverged": 4, "unmeasured": 0}
     assert document["totals"]["latent"] == 1
     assert document["models"] is None
     assert document["arms"][2]["exact_match"]["count"] == 12

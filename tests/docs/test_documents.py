@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from specaudit.core.vocabulary import Check, Compared, RunVerdict, Symptom, Sync, Verdict
+from specaudit.core.vocabulary import Cause, Check, Compared, RunVerdict, Symptom, Sync, Verdict
 from tests.docs.markdown import DOCUMENTS, ROOT, anchors, blocks, first_cells, links, name
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ VOCABULARIES = {
     "Verdict of a case": [*Verdict, *Compared],
     "Sync of a case": [*Sync],
     "Checks": [*Check],
+    "Causes": [*Cause],
     "Symptoms": [*Symptom],
     "Verdict of a run": [*RunVerdict],
 }

@@ -103,15 +103,25 @@ def _repeated(warrant: TokenWarrant, scenery: Scenery, chosen: int) -> bool:
 
 
 def _was_kept(reading: Reading, index: int, scenery: Scenery) -> bool:
-    """Return whether the proposal after a reading was taken over with its slot, rather than fed again later."""
-    tokens = scenery.stream.tokens
-    later = [attempt for attempt in scenery.stream.attempts[index] if attempt.step > reading.step]
-    ids = scenery.trace.steps[reading.step].input_ids
-    assert ids is not None  # noqa: S101 (readings come from steps with ids)
-    follows = reading.query + 2 < ids.shape[1] and index + 1 < len(tokens)
-    if follows and int(ids[reading.row, reading.query + 2]) == tokens[index + 1]:
+    """Return whether the proposal after a reading was taken over as accepted, rather than given out as the bonus.
+
+    What was accepted keeps its slot; a bonus is fed at the beginning of a later block. Without a cache all is fed again,
+    and the bonus is the token before the next proposals, of which there are as many as in the first step.
+    """
+    later = sorted({attempt.step for attempt in scenery.stream.attempts[index] if attempt.step > reading.step})
+    if not later:
         return True
-    return not later
+    if any(index_at < index for index_at in scenery.block(later[0], reading.row).values()):
+        proposals = _fed(0, reading.row, scenery) - scenery.stream.prompt_length
+        return index != _fed(later[0], reading.row, scenery) - proposals - 1
+    return False
+
+
+def _fed(step: int, row: int, scenery: Scenery) -> int:
+    """Return how many tokens a row fed in a step from its first stream token on."""
+    ids = scenery.trace.steps[step].input_ids
+    block = scenery.block(step, row)
+    return 0 if ids is None or not block else int(ids.shape[1]) - min(block)
 
 
 def _chosen_elsewhere(step: Step, reading: Reading, token: int) -> str | None:
