@@ -41,7 +41,7 @@ class _Lineage:
     def add(self, node: Node) -> None:
         self.nodes.append(node)
         for stream, reading in node.readings.items():
-            fed = max(reading.reached + reading.reached_exactly, bool(reading.indices))
+            fed = max(reading.reached + reading.reached_exactly, 1) if reading.indices else 0
             self.fed[stream] = max(self.fed.get(stream, 0), fed)
             self.chosen[stream] |= reading.chosen
 
