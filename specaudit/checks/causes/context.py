@@ -79,14 +79,14 @@ def _first_other(writes: Sequence[frozenset[int]], layers: Sequence[int]) -> int
 
 
 def _torn(scene: Scene, scenery: Scenery, slot: Slot) -> CauseFinding:
-    """Name keys and values that belong to two tokens, in every layer."""
+    """Name keys and values that belong to two tokens, in every layer: of another row, or of the same."""
     parts = slot.parts
     assert parts is not None  # noqa: S101 (the caller has looked)
     layer = min(parts.keys)
     labels = [scenery.label_of_writes(made[layer]) for made in (parts.keys, parts.values)]
     names = [_named(kind, index) for kind, index, _ in labels]
     is_foreign = any(kind is SlotKind.FOREIGN for kind, _, _ in labels)
-    cause = Cause.FOREIGN_KV if is_foreign else Cause.SHIFTED_KV
+    cause = Cause.FOREIGN_KV if is_foreign else Cause.LAYER_MISMATCH
     evidence = f"slot {slot.column} holds the keys of {names[0]} and the values of {names[1]}"
     return _found(scene, cause, evidence, slot=slot.column, layer=layer)
 
@@ -117,6 +117,9 @@ def _padding(scene: Scene, scenery: Scenery) -> CauseFinding | None:
     if not slots:
         return None
     evidence = f"{_counted(slots)} of padding, the first one slot {slots[0].column}"
+    gone = _gone(scene)
+    if gone:
+        return _found(scene, Cause.SHIFTED_KV, f"{_lost(gone[0])}, and it sees {evidence}")
     return _found(scene, Cause.PAD_ATTENDED, evidence, slot=slots[0].column)
 
 
@@ -127,22 +130,44 @@ def _draft(scene: Scene, scenery: Scenery) -> CauseFinding | None:
     slot, write = slots[0], slots[0].write
     assert write is not None  # noqa: S101 (drafts were written)
     what = f"a rejected draft, id {write.token} for token {slot.index}, fed in step {write.step}"
-    cause = Cause.REJECTED_ATTENDED if _has_holes(scene) else Cause.STALE_KV
+    gone = _gone(scene)
+    if gone and slot.index not in gone:
+        return _found(scene, Cause.SHIFTED_KV, f"{_lost(gone[0])}, and slot {slot.column} holds {what}")
+    cause = Cause.REJECTED_ATTENDED if _has_holes(scene, scenery) else Cause.STALE_KV
     return _found(scene, cause, f"slot {slot.column} holds {what}", slot=slot.column)
 
 
-def _has_holes(scene: Scene) -> bool:
-    """Return whether rejected slots stay in this cache and are masked, rather than cut or overwritten."""
+def _has_holes(scene: Scene, scenery: Scenery) -> bool:
+    """Return whether rejected slots stay in this cache and are masked, rather than cut or overwritten.
+
+    Then some row has a slot that a token wrote, and that it does not see, between slots that it sees.
+    """
     if scene.missing:
         return False
-    lowest = min(slot.column for slot in scene.visible)
-    return any(
-        slot.kind is SlotKind.DRAFT
-        and not slot.is_visible
-        and slot.column > lowest
-        and (slot.write is None or slot.write.step < scene.step.index)  # those of this step are merely later
-        for slot in scene.slots
-    )
+    view, trie = scene.view, scenery.trie
+    for row in range(len(view.contents)):
+        seen = view.visible[row].any(0)
+        own = [int(column) for column in view.own_slots[row] if column != UNKNOWN]
+        columns = seen.nonzero()[0]
+        if not own or not len(columns):
+            continue
+        for column in range(int(columns[0]), min(own)):
+            content = int(view.contents[row, column])
+            if not seen[column] and content != UNKNOWN and trie.nodes_of_content[content]:
+                return True
+    return False
+
+
+def _gone(scene: Scene) -> list[int]:
+    """Return the stream indices that no slot of the row holds any more, where as many slots are seen as should be."""
+    if len(scene.visible) != len(scene.expected):
+        return []
+    held = {slot.index for slot in scene.slots if slot.kind is SlotKind.TOKEN}
+    return [index for index in scene.missing if index not in held]
+
+
+def _lost(index: int) -> str:
+    return f"no slot of the row holds token {index} of the stream any more"
 
 
 def _missing(scene: Scene, scenery: Scenery) -> CauseFinding | None:
@@ -153,8 +178,7 @@ def _missing(scene: Scene, scenery: Scenery) -> CauseFinding | None:
     if hidden is not None:
         evidence = f"token {index} of the stream lies in slot {hidden.column}, which the mask hides"
         return _found(scene, Cause.LIVE_SLOT_MASKED, evidence, slot=hidden.column)
-    evidence = f"no slot of the row holds token {index} of the stream any more"
-    return _found(scene, Cause.SHIFTED_KV, evidence)
+    return _found(scene, Cause.SHIFTED_KV, _lost(index))
 
 
 def _self_hidden(scene: Scene, scenery: Scenery) -> CauseFinding | None:
