@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def context_cause(scene: Scene, scenery: Scenery) -> CauseFinding | None:
     """Return what is wrong with the slots that a scene's query saw, or None where they are right."""
-    for search in (_strange, _foreign, _padding, _draft, _missing, _self_hidden, _repeated):
+    for search in (_strange, _apart, _foreign, _padding, _draft, _missing, _self_hidden, _repeated):
         found = search(scene, scenery)
         if found is not None:
             return found
@@ -97,6 +97,25 @@ def _named(kind: SlotKind, index: int | None) -> str:
     if kind is SlotKind.DRAFT:
         return f"a draft for token {index}"
     return str(kind.value)
+
+
+def _apart(scene: Scene, scenery: Scenery) -> CauseFinding | None:
+    """Name a slot that holds another token in the layers of another geometry."""
+    for view in scene.step.views:
+        if view is scene.view or view.width != scene.view.width:
+            continue
+        for slot in scene.visible:
+            kind, index, _ = scenery.label(int(view.contents[scene.row, slot.column]))
+            if (
+                slot.kind is not SlotKind.STRANGE
+                and SlotKind.STRANGE is not kind
+                and (kind, index) != (slot.kind, slot.index)
+            ):
+                here, there = _named(slot.kind, slot.index), _named(kind, index)
+                layers = (scene.view.layers[0], view.layers[0])
+                evidence = f"slot {slot.column} holds {here} in layer {layers[0]} and {there} in layer {layers[1]}"
+                return _found(scene, Cause.LAYER_MISMATCH, evidence, slot=slot.column)
+    return None
 
 
 def _foreign(scene: Scene, scenery: Scenery) -> CauseFinding | None:
