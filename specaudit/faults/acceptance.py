@@ -110,23 +110,29 @@ def _one_more_in_the_row(accepted: Tensor, most: int) -> Tensor:
 
 
 def _edited(edit: Callable[[list[int], int], None]) -> Injection:
-    """Return a fault that edits a row's output at the place of a bonus; what is fed stays right."""
-    found: list[tuple[int, int]] = []
+    """Return a fault that edits a row's output at the place of a bonus; what is fed stays right.
+
+    The place is one where no four tokens in a row are alike: in a text that repeats itself, a token dropped is another
+    token said twice.
+    """
+    bonuses: list[tuple[Turn, int]] = []  # turn and place of each bonus
 
     def note(turn: Turn) -> bool:
-        row, tokens = turn.rows[ROW], turn.committed[ROW]
-        if not _has_room(turn, ROW) or len(set(tokens[-2:])) < len(tokens[-2:]) or row.output[-1] == tokens[0]:
-            return False
-        found.append((row.index, len(row.output) + len(tokens) - 1))
-        turn.mark(ROW)
+        if turn.running[ROW]:
+            bonuses.append((turn, len(turn.rows[ROW].output) + len(turn.committed[ROW]) - 1))
         return True
 
     def outputs(outputs: list[list[int]], pad_token_id: int) -> list[list[int]]:
-        for index, place in found:
-            edit(outputs[index], place)
+        for turn, place in bonuses:
+            output = outputs[turn.rows[ROW].index]
+            around = output[place - 1 : place + 4]
+            if len(around) == len(set(around)) == 5:
+                turn.marks[turn.rows[ROW].index] = turn.step
+                edit(output, place)
+                break
         return outputs
 
-    return Injection(verify=once(note), outputs=outputs)
+    return Injection(verify=lasting(note), outputs=outputs)
 
 
 def _drop(output: list[int], place: int) -> None:

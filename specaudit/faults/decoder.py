@@ -109,6 +109,7 @@ class _Call:
         self.batch, self.waiting = rows[:count], rows[count:]
         self.is_new = [True] * count
         self.rejected = [0] * count
+        self.ends: dict[int, int] = {}  # place -> what a row that ended unverified feeds on and on
         self.step = 0
         self.lengths = torch.zeros(count, dtype=torch.long, device=self.device)  # tokens of each row in the cache
         self.seen = torch.zeros(count, 0, dtype=torch.bool, device=self.device)  # what rows may see of the cache
@@ -158,8 +159,12 @@ class _Call:
         for place, (row, tokens) in enumerate(zip(self.batch, proposals, strict=True)):
             if turn.running[place] and row.budget - len(row.output) <= self.draft_tokens:
                 turn.mark(place)
+                self.ends[place] = turn.kept[place] - 1
                 row.commit(tokens)
                 turn.running[place] = False
+        for place, end in self.ends.items():
+            turn.kept[place] = end
+            self.seen[place] &= self.indices[place] < end
 
     # Before the forward
 
@@ -229,7 +234,11 @@ class _Call:
         return [min(own, there) for own, there in zip(self._lengths(), self.lengths.tolist(), strict=True)]
 
     def _lengths(self) -> list[int]:
-        return [0 if new else row.length - 1 for row, new in zip(self.batch, self.is_new, strict=True)]
+        """Return the position of the first token that each row feeds next."""
+        return [
+            self.ends.get(place, 0 if new else row.length - 1)
+            for place, (row, new) in enumerate(zip(self.batch, self.is_new, strict=True))
+        ]
 
     def _blocks(self, turn: Turn) -> list[list[int]]:
         """Return what each row feeds: its prompt, or the last committed token and the proposals."""
@@ -241,9 +250,12 @@ class _Call:
         )
         nothing = [self.pad_token_id] * (self.draft_tokens + 1)
         turn.proposals = torch.tensor([proposals.get(row.index, nothing) for row in self.batch], device=self.device)
+        for place, end in self.ends.items():
+            row = self.batch[place]
+            proposals[row.index] = [abs(row.stream[end + 1] - 1)] * len(nothing)  # not the token that comes next
         return [
-            list(row.prompt) if new else [row.output[-1], *proposals[row.index][: self.draft_tokens]]
-            for row, new in zip(self.batch, self.is_new, strict=True)
+            list(row.prompt) if new else [row.stream[start], *proposals[row.index][: self.draft_tokens]]
+            for row, new, start in zip(self.batch, self.is_new, self._lengths(), strict=True)
         ]
 
     def _mark_differences(self, turn: Turn, seen: Tensor, position_ids: Tensor) -> None:

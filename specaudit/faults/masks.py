@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import torch
+
 from specaudit.core.vocabulary import Cause
 from specaudit.faults.fault import IN_PLACE, Fault, Group, Injection
 from specaudit.faults.moments import ROW, lasting, once
@@ -45,17 +47,22 @@ def _padding(turn: Turn, seen: Tensor) -> Tensor:
     return turn.indices[ROW] < 0
 
 
-def _rejected(turn: Turn, seen: Tensor) -> Tensor:
-    """Return the columns of all drafts that the row has rejected so far."""
-    assert turn.indices is not None  # noqa: S101 (made by the decoder)
-    return ~seen & (turn.indices[ROW] >= 0)
+def _rejected(turn: Turn) -> Tensor:
+    """Return the slots of all drafts rejected so far, bool [B, n + q]."""
+    assert turn.seen is not None and turn.indices is not None  # noqa: S101, PT018 (made by the decoder)
+    return ~turn.seen & (turn.indices >= 0)
+
+
+def _without_rejections(turn: Turn) -> bool:
+    assert turn.seen is not None  # noqa: S101 (made by the decoder)
+    turn.seen = turn.seen | _rejected(turn)
+    return True
 
 
 def _rejected_last(turn: Turn, seen: Tensor) -> Tensor:
-    """Return the columns of the drafts that the row rejected in the round before, if it has rejected others."""
-    columns = _rejected(turn, seen).nonzero()[:, 0]
-    count = turn.rejected[ROW]
-    return columns[len(columns) - count :] if len(columns) > count else columns[:0]
+    """Return the columns of the drafts that the row rejected in the round before."""
+    columns = _rejected(turn)[ROW].nonzero()[:, 0]
+    return columns[len(columns) - turn.rejected[ROW] :]
 
 
 def _first_rejected_last(turn: Turn, seen: Tensor) -> Tensor:
@@ -77,7 +84,7 @@ def _first_token(turn: Turn, seen: Tensor) -> Tensor:
 def _pending(turn: Turn, seen: Tensor) -> Tensor:
     assert turn.position_ids is not None  # noqa: S101 (stated by the decoder)
     column = len(seen) - turn.position_ids.shape[1]
-    return seen.new_tensor([column]).long()
+    return torch.tensor([column], device=seen.device)
 
 
 FAULTS = (
@@ -120,8 +127,8 @@ FAULTS = (
         name="all-rejected-seen",
         group=Group.MASKS,
         imitates="Only padding is masked: everything that was ever rejected is seen.",
-        causes=(Cause.REJECTED_ATTENDED,),
-        make=lambda: Injection(forward=lasting(_made(True, _rejected))),
+        causes=(Cause.REJECTED_ATTENDED, Cause.STALE_KV),  # never masked is never cut
+        make=lambda: Injection(forward=lasting(_without_rejections)),
         layouts=IN_PLACE,
         is_lasting=True,
         replaced=1.0,
