@@ -110,25 +110,27 @@ def _one_more_in_the_row(accepted: Tensor, most: int) -> Tensor:
 
 
 def _edited(edit: Callable[[list[int], int], None]) -> Injection:
-    """Return a fault that edits a row's output at the place of a bonus; what is fed stays right.
+    """Return a fault that edits an output at the place of a bonus; what is fed stays right.
 
-    The place is one where no four tokens in a row are alike: in a text that repeats itself, a token dropped is another
-    token said twice.
+    The place is one behind which the text does not repeat itself: there a token dropped is another token said twice.
     """
-    bonuses: list[tuple[Turn, int]] = []  # turn and place of each bonus
+    bonuses: list[tuple[Turn, int, int]] = []  # turn, place of the row in the batch, place of the bonus in the output
 
     def note(turn: Turn) -> bool:
-        if turn.running[ROW]:
-            bonuses.append((turn, len(turn.rows[ROW].output) + len(turn.committed[ROW]) - 1))
+        bonuses.extend(
+            (turn, place, len(row.output) + len(turn.committed[place]) - 1)
+            for place, row in enumerate(turn.rows)
+            if turn.running[place]
+        )
         return True
 
     def outputs(outputs: list[list[int]], pad_token_id: int) -> list[list[int]]:
-        for turn, place in bonuses:
-            output = outputs[turn.rows[ROW].index]
-            around = output[place - 1 : place + 4]
-            if len(around) == len(set(around)) == 5:
-                turn.marks[turn.rows[ROW].index] = turn.step
-                edit(output, place)
+        for turn, row, place in sorted(bonuses, key=lambda bonus: bonus[1] != ROW):
+            index = turn.rows[row].index
+            around = outputs[index][place : place + 4]
+            if len(around) == 4 and around[0] not in around[1:]:
+                turn.marks[index] = turn.step
+                edit(outputs[index], place)
                 break
         return outputs
 
@@ -158,6 +160,7 @@ FAULTS = (
         imitates="The pending token is appended to the output twice, as bonus and as the next block's first.",
         causes=(Cause.TOKEN_REPEATED,),
         make=lambda: _edited(_repeat),
+        origin=1,  # what follows is chosen in the next round
     ),
     Fault(
         name="bonus-from-the-draft",
