@@ -47,7 +47,7 @@ def case_causes(
         prompt_length=stream.prompt_length,
     )
     is_end = divergence.expected is None or divergence.actual is None
-    if leak is not None and (is_end or not _is_context(judgement.causes)):
+    if leak is not None and judgement.sync is not Sync.CERTIFIED and (is_end or not _is_explained(judgement.causes)):
         return (leak, *judgement.causes)
     stopping = stopping_cause(
         reference,
@@ -62,16 +62,9 @@ def case_causes(
     return (stopping, *judgement.causes) if is_end else (*judgement.causes, stopping)
 
 
-def _is_context(causes: Sequence[CauseFinding]) -> bool:
-    """Return whether the origin lies in what attention saw, of which a wrong token is a consequence."""
-    return bool(causes) and causes[0].query is not None and causes[0].cause not in _CHOICES
+def _is_explained(causes: Sequence[CauseFinding]) -> bool:
+    """Return whether the trace says where a wrong token came from: then that it is padding's id is an accident."""
+    return bool(causes) and causes[0].query is not None and causes[0].cause not in _OF_UNKNOWN_TOKENS
 
 
-_CHOICES = {
-    Cause.ACCEPTED_MISMATCH,
-    Cause.BONUS_FROM_DRAFT,
-    Cause.BONUS_WRONG,
-    Cause.TOKEN_DROPPED,
-    Cause.TOKEN_REPEATED,
-    Cause.UNVERIFIED_TOKEN,
-}
+_OF_UNKNOWN_TOKENS = {Cause.BONUS_WRONG, Cause.TOKEN_DROPPED}

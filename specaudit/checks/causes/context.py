@@ -138,7 +138,7 @@ def _padding(scene: Scene, scenery: Scenery) -> CauseFinding | None:
     evidence = f"{_counted(slots)} of padding, the first one slot {slots[0].column}"
     gone = _gone(scene)
     if gone:
-        return _found(scene, Cause.SHIFTED_KV, f"{_lost(gone[0])}, and it sees {evidence}")
+        return _found(scene, Cause.SHIFTED_KV, f"{_lost(scene)}, and it sees {evidence}")
     return _found(scene, Cause.PAD_ATTENDED, evidence, slot=slots[0].column)
 
 
@@ -149,11 +149,21 @@ def _draft(scene: Scene, scenery: Scenery) -> CauseFinding | None:
     slot, write = slots[0], slots[0].write
     assert write is not None  # noqa: S101 (drafts were written)
     what = f"a rejected draft, id {write.token} for token {slot.index}, fed in step {write.step}"
-    gone = _gone(scene)
-    if gone and slot.index not in gone:
-        return _found(scene, Cause.SHIFTED_KV, f"{_lost(gone[0])}, and slot {slot.column} holds {what}")
-    cause = Cause.REJECTED_ATTENDED if _has_holes(scene, scenery) else Cause.STALE_KV
+    if _is_moved(scene, scenery, slot):
+        return _found(scene, Cause.SHIFTED_KV, f"{_lost(scene)}, and slot {slot.column} holds {what}")
+    cause = Cause.REJECTED_ATTENDED if not scene.missing and _has_holes(scene, scenery) else Cause.STALE_KV
     return _found(scene, cause, f"slot {slot.column} holds {what}", slot=slot.column)
+
+
+def _is_moved(scene: Scene, scenery: Scenery, draft: Slot) -> bool:
+    """Return whether a visible draft is the neighbour of where a row's slots should lie, rather than kept in one's place.
+
+    Then as many slots are seen as should be, and one is missing that the draft does not stand for: gone, or out of sight
+    where masks hide nothing but padding.
+    """
+    if len(scene.visible) != len(scene.expected) or not scene.missing or draft.index in scene.missing:
+        return False
+    return bool(_gone(scene)) or not _has_holes(scene, scenery)
 
 
 def _has_holes(scene: Scene, scenery: Scenery) -> bool:
@@ -161,8 +171,6 @@ def _has_holes(scene: Scene, scenery: Scenery) -> bool:
 
     Then some row has a slot that a token wrote, and that it does not see, between slots that it sees.
     """
-    if scene.missing:
-        return False
     view, trie = scene.view, scenery.trie
     for row in range(len(view.contents)):
         seen = view.visible[row].any(0)
@@ -185,8 +193,11 @@ def _gone(scene: Scene) -> list[int]:
     return [index for index in scene.missing if index not in held]
 
 
-def _lost(index: int) -> str:
-    return f"no slot of the row holds token {index} of the stream any more"
+def _lost(scene: Scene) -> str:
+    gone = _gone(scene)
+    if not gone:
+        return f"token {scene.missing[0]} of the stream lies out of sight"
+    return f"no slot of the row holds token {gone[0]} of the stream any more"
 
 
 def _missing(scene: Scene, scenery: Scenery) -> CauseFinding | None:
@@ -197,7 +208,8 @@ def _missing(scene: Scene, scenery: Scenery) -> CauseFinding | None:
     if hidden is not None:
         evidence = f"token {index} of the stream lies in slot {hidden.column}, which the mask hides"
         return _found(scene, Cause.LIVE_SLOT_MASKED, evidence, slot=hidden.column)
-    return _found(scene, Cause.SHIFTED_KV, _lost(index))
+    evidence = f"no slot of the row holds token {index} of the stream any more"
+    return _found(scene, Cause.SHIFTED_KV, evidence)
 
 
 def _self_hidden(scene: Scene, scenery: Scenery) -> CauseFinding | None:
