@@ -223,6 +223,7 @@ FAULTS = (
         imitates="When the budget is nearly spent, the draft's tokens fill it without a forward of the target.",
         causes=(Cause.UNVERIFIED_TOKEN,),
         make=lambda: Injection(skips_last=True),
+        replaced=1.0,
         origin=None,
     ),
 )

@@ -18,7 +18,7 @@ from specaudit.decoders.acceptance import accepted_counts, committed_tokens
 from specaudit.decoders.drafting import open_session
 from specaudit.decoders.rows import start_rows
 from specaudit.faults.fault import Injection, Layout, Turn
-from specaudit.faults.sight import attention_mask, has_windows
+from specaudit.faults.sight import attention_mask, has_windows, rows_apart
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -265,8 +265,11 @@ class _Call:
         if used is None:
             used = torch.arange(count, device=self.device).expand_as(position_ids) + turn.old_width
         differs = ((used != position_ids) & seen[:, -count:]).any(1)
-        if turn.seen is not None and turn.seen.shape == seen.shape:
-            differs |= (turn.seen != seen).any(1)
+        assert turn.seen is not None and turn.indices is not None  # noqa: S101, PT018 (set by the caller)
+        places = turn.indices
+        if self.decoder.layout is Layout.CONTIGUOUS:  # there the model makes its windows, by columns
+            places = torch.arange(seen.shape[1], device=self.device).expand_as(seen)
+        differs |= rows_apart(self.feeder.model, turn.seen, seen, places, count=count)
         for place in differs.nonzero()[:, 0].tolist():
             turn.mark(place)
 

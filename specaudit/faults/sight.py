@@ -23,19 +23,34 @@ def attention_mask(model: PreTrainedModel, seen: Tensor, indices: Tensor, *, cou
     dimensions are enough where no layer has a window; else each query is told what it sees, by places and not by columns,
     since slots that were rejected stand between those of a row.
     """
-    window = _window(model)
-    if window is None:
+    if not has_windows(model):
         return seen.long()
-    width = seen.shape[1]
-    columns = torch.arange(width, device=seen.device)
-    own = columns[-count:]
-    before = columns[None, :] <= own[:, None]  # [q, n + q]
-    is_seen = (seen[:, None, :] & before)[:, None]  # [B, 1, q, n + q]
-    distance = indices[:, -count:, None] - indices[:, None, :]
-    in_window = is_seen & (distance < window)[:, None]
-    if "full_attention" in (getattr(model.config, "layer_types", None) or []):
+    is_seen, in_window = (mask[:, None] for mask in sights(model, seen, indices, count=count))
+    if _has_full_layers(model):
         return {"full_attention": is_seen, "sliding_attention": in_window}
     return in_window
+
+
+def sights(model: PreTrainedModel, seen: Tensor, indices: Tensor, *, count: int) -> tuple[Tensor, Tensor]:
+    """Return what each query of a block sees without a window and within the model's, bool [B, q, n + q] each."""
+    columns = torch.arange(seen.shape[1], device=seen.device)
+    before = columns[None, :] <= columns[-count:, None]  # [q, n + q]
+    is_seen = seen[:, None, :] & before
+    window = _window(model)
+    if window is None:
+        return is_seen, is_seen
+    return is_seen, is_seen & (indices[:, -count:, None] - indices[:, None, :] < window)
+
+
+def rows_apart(model: PreTrainedModel, one: Tensor, other: Tensor, indices: Tensor, *, count: int) -> Tensor:
+    """Return the rows in which two masks, bool [B, n + q], let a query of some layer see other slots, bool [B]."""
+    pairs = zip(sights(model, one, indices, count=count), sights(model, other, indices, count=count), strict=True)
+    without, within = ((left != right).any(2).any(1) for left, right in pairs)
+    return without if _has_full_layers(model) or not has_windows(model) else within
+
+
+def _has_full_layers(model: PreTrainedModel) -> bool:
+    return "full_attention" in (getattr(model.config, "layer_types", None) or [])
 
 
 def _window(model: PreTrainedModel) -> int | None:

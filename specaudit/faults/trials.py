@@ -50,14 +50,19 @@ class Trial:
 
 
 def make_trials(
-    model: PreTrainedModel, prompts: Sequence[Sequence[int]], *, vocabulary_size: int, pad_token_id: int
+    model: PreTrainedModel, prompts: Sequence[Sequence[int]], *, vocabulary_size: int, pad_token_id: int | None
 ) -> dict[End, Trial | None]:
     """Return a trial for each place of an end of sequence; None where the target's outputs offer none.
 
-    The end of sequence of a trial is a token chosen for it: decoders are told which ids end a row.
+    The end of sequence of a trial is a token chosen for it: decoders are told which ids end a row. So is padding where
+    None is given: a token that stands in no prompt and no output, and not token 0, whose embedding may be zero.
     """
     kept = tuple(tuple(prompt) for prompt in prompts)
     continuations = tuple(tuple(uncached_greedy(model, prompt, max_new_tokens=NEW_TOKENS)) for prompt in kept)
+
+    if pad_token_id is None:
+        used = {token for ids in (*kept, *continuations) for token in ids}
+        pad_token_id = next((token for token in range(1, vocabulary_size) if token not in used), 1)
 
     def trial(eos: int | None) -> Trial:
         return Trial(

@@ -35,7 +35,7 @@ def try_fault(fault: Fault, layout: Layout, subject: Subject, *, seed: int) -> C
         decoder = decoder_with(fault, layout)
         audited = audit(decoder.decode, subject.model, trial.draft(fault.replaced, seed=number), trial)
         touched = _touched(fault, decoder, audited, trial)
-        if touched:
+        if touched and (fault.group is not Group.ACCEPTANCE or not _holds_padding(audited, trial)):
             return _judged(fault, layout, subject, trial, audited, touched)
     return _cell(fault, layout, Outcome.NOT_MADE, remark=f"no round of {TRIES} trials suits it")
 
@@ -69,6 +69,11 @@ def _touched(fault: Fault, decoder: FaultyDecoder, audited: Audited, trial: Tria
         pairs = enumerate(zip(audited.outputs, trial.expected, strict=True))
         return {row: None for row, (output, expected) in pairs if output != expected}
     return dict(sorted(decoder.marks.items()))
+
+
+def _holds_padding(audited: Audited, trial: Trial) -> bool:
+    """Return whether a draft happened to propose padding which then stands in an output: nobody could call it right."""
+    return any(trial.pad_token_id in output for output in audited.outputs)
 
 
 def _judged(

@@ -26,9 +26,6 @@ RANDOM_PROMPTS = ((5, 9, 11, 14, 3, 8), (7, 30, 2), (12, 9, 33, 50))
 LENGTHS = (9, 4, 6)
 """Tokens that prompts for other models are cut to."""
 
-RANDOM_PAD = 1
-"""Padding of random models: one whose embedding is not zero, for zeros are a fault of their own."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
@@ -62,7 +59,7 @@ def random_subject(architecture: str) -> Subject:
         name=architecture,
         model=model,
         draft=None,
-        trials=make_trials(model, RANDOM_PROMPTS, vocabulary_size=VOCABULARY, pad_token_id=RANDOM_PAD),
+        trials=make_trials(model, RANDOM_PROMPTS, vocabulary_size=VOCABULARY, pad_token_id=None),
         text_of=lambda ids: " ".join(map(str, ids)),
     )
 
