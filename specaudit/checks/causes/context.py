@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def context_cause(scene: Scene, scenery: Scenery) -> CauseFinding | None:
     """Return what is wrong with the slots that a scene's query saw, or None where they are right."""
-    for search in (_strange, _apart, _foreign, _padding, _draft, _missing, _self_hidden, _repeated):
+    for search in (_strange, _apart, _foreign, _beside, _padding, _draft, _missing, _self_hidden, _repeated):
         found = search(scene, scenery)
         if found is not None:
             return found
@@ -129,6 +129,19 @@ def _foreign(scene: Scene, scenery: Scenery) -> CauseFinding | None:
         f"fed by row {write.row} in step {write.step}"
     )
     return _found(scene, Cause.FOREIGN_KV, evidence, slot=slot.column)
+
+
+def _beside(scene: Scene, scenery: Scenery) -> CauseFinding | None:
+    """Name what is seen in front of a row that is whole: the place of padding, whatever was left there."""
+    count = len(scene.expected)
+    extra = len(scene.visible) - count
+    if not count or extra <= 0 or [slot.index for slot in scene.visible[extra:]] != list(scene.expected):
+        return None
+    if any(slot.kind is not SlotKind.TOKEN for slot in scene.visible[extra:]):
+        return None
+    slots = scene.visible[:extra]
+    evidence = f"{_counted(slots)} in front of the row's first token, where padding stands, the first one slot "
+    return _found(scene, Cause.PAD_ATTENDED, f"{evidence}{slots[0].column}", slot=slots[0].column)
 
 
 def _padding(scene: Scene, scenery: Scenery) -> CauseFinding | None:
