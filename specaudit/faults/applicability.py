@@ -27,7 +27,7 @@ def inapplicable(fault: Fault, layout: Layout, model: PreTrainedModel) -> str | 
         return _other_layouts(fault)
     if layout is Layout.STATIC and has_windows(model):
         return STATIC_WINDOW
-    if fault.name in {"no-positions", "no-positions-after-rollback"} and counts_positions(model):
+    if fault.name in {"no-positions", "rounds-without-positions"} and counts_positions(model):
         return COUNTED
     return None
 
@@ -38,5 +38,5 @@ def _other_layouts(fault: Fault) -> str:
     if fault.is_compacting:
         return "slots are moved together in the layout with holes alone"
     if fault.group is Group.MASKS:
-        return "nothing is masked but padding that was overwritten or cut"
+        return "no rejected slot is left to be masked in this layout"
     return "rows are not refilled in this layout"

@@ -8,7 +8,7 @@ import torch
 
 from specaudit.core.vocabulary import Cause
 from specaudit.faults.fault import IN_PLACE, Fault, Group, Injection, Layout
-from specaudit.faults.moments import ROW, once
+from specaudit.faults.moments import ROW, after_a_move, once
 from specaudit.faults.slots import KEYS, change_layers, column_of, live_columns, put_slots, row_slots
 
 if TYPE_CHECKING:
@@ -178,6 +178,8 @@ def _unmoved(*, layers: Callable[[int], Collection[int]], rows: Collection[int] 
 
     def change(turn: Turn) -> bool:
         width = turn.old_width
+        if not before:
+            return False
         chosen = range(len(turn.rows)) if rows is None else rows
         moved = [
             place
@@ -213,7 +215,7 @@ def _one_too_far() -> Injection:
     def right(states: Tensor, columns: list[int]) -> None:
         states[:, 1:] = states[:, :-1].clone()
 
-    return _in_live_slots(right)
+    return after_a_move(_in_live_slots(right).forward)
 
 
 def _refilled() -> Injection:
@@ -303,7 +305,7 @@ FAULTS = (
     Fault(
         name="row-moved-too-far",
         group=Group.CACHE,
-        imitates="Realignment moves a row one slot too far, and its last token out of sight.",
+        imitates="A row is moved one slot too far, and its last token out of sight.",
         causes=(Cause.SHIFTED_KV,),
         make=_one_too_far,
         layouts=CONTIGUOUS,
@@ -364,7 +366,7 @@ FAULTS = (
         group=Group.CACHE,
         imitates="Compaction gives each slot of a row what lay before its right one.",
         causes=(Cause.SHIFTED_KV,),
-        make=lambda: _in_live_slots(_shift_to_neighbours),
+        make=lambda: after_a_move(_in_live_slots(_shift_to_neighbours).forward),
         layouts=(Layout.HOLES,),
         is_compacting=True,
     ),

@@ -65,6 +65,10 @@ class FaultyDecoder:
         """Decode all prompts; raise ValueError for a model that the layout cannot hold."""
         if self.layout is Layout.STATIC and has_windows(target):
             raise ValueError("a static cache drops what leaves a window, so that columns are no places any more")
+        if self.places is not None and self.layout is Layout.CONTIGUOUS:
+            raise ValueError("rows are refilled where slots never move")
+        if self.compacts_at is not None and self.layout is not Layout.HOLES:
+            raise ValueError("slots are moved together in the layout with holes alone")
         rows = start_rows(prompts, budget=max_new_tokens, eos_token_ids=eos_token_ids)
         size = max(map(len, prompts)) * (1 if self.places is None else len(prompts))
         size += (max_new_tokens + 2) * (draft_tokens + 1) * (1 if self.places is None else len(prompts))

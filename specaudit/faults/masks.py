@@ -101,7 +101,6 @@ FAULTS = (
         imitates="The rounds mask what was rejected and forget the padding of the prefill.",
         causes=(Cause.PAD_ATTENDED,),
         make=lambda: Injection(forward=lasting(_made(True, _padding))),
-        layouts=IN_PLACE,
         is_lasting=True,
     ),
     Fault(

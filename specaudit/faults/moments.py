@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from specaudit.faults.fault import Injection
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -29,6 +31,21 @@ def once(change: Change, *, at: int = AT) -> Callable[[Turn], None]:
             is_made = change(turn)
 
     return try_it
+
+
+def after_a_move(forward: Callable[[Turn], None]) -> Injection:
+    """Return a fault that is made before forwards, once slots have been moved."""
+    is_moved = False
+
+    def note(turn: Turn) -> None:
+        nonlocal is_moved
+        is_moved = True
+
+    def make_it(turn: Turn) -> None:
+        if is_moved:
+            forward(turn)
+
+    return Injection(before_move=note, forward=make_it)
 
 
 def lasting(change: Change, *, at: int = AT) -> Callable[[Turn], None]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from specaudit.core.vocabulary import Cause
 from specaudit.faults.fault import Fault, Group, Injection, Layout
-from specaudit.faults.moments import ROW, lasting, once
+from specaudit.faults.moments import ROW, after_a_move, lasting, once
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,7 +88,7 @@ FAULTS = (
         is_lasting=True,
     ),
     Fault(
-        name="no-positions-after-rollback",
+        name="rounds-without-positions",
         group=Group.POSITIONS,
         imitates="The prefill states positions, the rounds leave them to the model, which counts cache slots.",
         causes=(Cause.POSITIONS_SHARED,),
@@ -96,7 +96,7 @@ FAULTS = (
         is_lasting=True,
     ),
     Fault(
-        name="positions-of-the-longest-row",
+        name="positions-of-longest-row",
         group=Group.POSITIONS,
         imitates="One range of positions, that of the longest row, serves the whole batch.",
         causes=(Cause.POSITIONS_SHARED,),
@@ -142,7 +142,7 @@ FAULTS = (
         group=Group.POSITIONS,
         imitates="Slots are moved together and what was dropped is taken off a row's positions as well.",
         causes=(Cause.POSITION_OFFSET,),
-        make=lambda: Injection(forward=lasting(lambda turn: _shifted(turn, ROW, -2))),
+        make=lambda: after_a_move(lasting(lambda turn: _shifted(turn, ROW, -2))),
         layouts=(Layout.HOLES,),
         is_lasting=True,
         is_compacting=True,
