@@ -14,6 +14,7 @@ from specaudit.cli.decoders import decoders
 from specaudit.cli.doctor import doctor
 from specaudit.cli.replay import replay
 from specaudit.cli.run import run
+from specaudit.cli.selftest import selftest
 from specaudit.core.errors import SpecauditError, printable
 from specaudit.core.gate import EXIT_USAGE
 
@@ -29,6 +30,7 @@ app.command()(run)
 app.command()(replay)
 app.command()(decoders)
 app.command()(doctor)
+app.command()(selftest)
 
 
 def _print_version(wanted: bool) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from specaudit.core.comparison import partial_match
+from specaudit.core.selftest_outcomes import CellOutcome, Outcome, RowOutcome
 from specaudit.core.vocabulary import Sync
 from specaudit.faults.applicability import inapplicable
 from specaudit.faults.decoder import FaultyDecoder
 from specaudit.faults.fault import Group
 from specaudit.faults.moments import AT
 from specaudit.selftest.audited import Audited, audit
-from specaudit.selftest.outcomes import CellOutcome, Outcome, RowOutcome
 from specaudit.text.rouge import rouge_l
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from specaudit.core.selftest_outcomes import Fate, MutantOutcome
 from specaudit.core.vocabulary import Sync
 from specaudit.faults.authority import uncached_logits
 from specaudit.faults.decoder import FaultyDecoder
@@ -13,7 +14,6 @@ from specaudit.faults.fault import End, Layout
 from specaudit.faults.mutants import draw_mutant, injection_of
 from specaudit.faults.sight import has_windows
 from specaudit.selftest.audited import audit
-from specaudit.selftest.outcomes import Fate, MutantOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from specaudit.core.errors import UsageError, nearest
+from specaudit.core.selftest_outcomes import SubjectOutcome, VariantOutcome
 from specaudit.core.vocabulary import Sync
 from specaudit.faults.catalogue import FAULTS
 from specaudit.faults.decoder import FaultyDecoder
@@ -14,7 +15,6 @@ from specaudit.faults.sight import has_windows
 from specaudit.selftest.audited import audit
 from specaudit.selftest.cells import try_fault
 from specaudit.selftest.mutation import try_mutant
-from specaudit.selftest.outcomes import SubjectOutcome, VariantOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -47,13 +47,19 @@ class Subject:
     """Text of token ids; of a model without a tokenizer, the ids as words."""
 
 
-def random_subject(architecture: str) -> Subject:
-    """Return a small random model of an architecture, named with hyphens or underscores."""
+def check_architecture(architecture: str) -> str:
+    """Return the name of a random model, given with hyphens or underscores; raise UsageError for one that is unknown."""
     name = architecture.replace("-", "_")
     if name not in BUILDERS:
         raise UsageError(
             f"unknown architecture '{architecture}'", where="--architecture", way_out=nearest(name, BUILDERS)
         )
+    return name
+
+
+def random_subject(architecture: str) -> Subject:
+    """Return a small random model of an architecture."""
+    name = check_architecture(architecture)
     model = random_model(name)
     return Subject(
         name=architecture,

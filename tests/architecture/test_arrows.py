@@ -80,6 +80,8 @@ ALLOWED = {
         " second_turns planning draft_supply call_timeout threads canary case_judging decoder_call noise",
         "torch",
     ),
+    # the self-test brings faults and what finds them together
+    "selftest": Row("core faults decoders checks trace models prompts text", "torch"),
     "diagnosis": Row(),
     "doctor": Row(
         "core canary batch prompts models decoders diagnosis planning runner settings threads trace", "torch"
@@ -249,6 +251,7 @@ QUICK = {
     "specaudit run --help": "main('run', '--help')",
     "specaudit --version": "main('--version')",
     "specaudit decoders": "main('decoders')",
+    "specaudit selftest --help": "main('selftest', '--help')",
     "a mistyped option": "main('run', '--dcoder', 'eqspec')",
 }
 
