@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from specaudit.checks.causes.outputs import pad_leak_cause, permuted_cause
-from specaudit.checks.causes.stopping import stopping_cause
+from specaudit.checks.causes.case import case_causes
 from specaudit.checks.evidence import case_evidence
 from specaudit.checks.judgement import Judgement, judge
 from specaudit.checks.streams import ragged_steps, trace_streams
@@ -159,33 +158,17 @@ class CaseJudge:
     ) -> tuple[CauseFinding, ...]:
         """Return why a case failed, the origin first: what the output shows by itself, then what the trace shows."""
         if comparison.verdict is not Verdict.DIVERGED or comparison.output_ids is None:
-            return judgement.causes
-        output = comparison.output_ids
-        permuted = permuted_cause(case.prompt_id, output, {one.prompt_id: one.reference_ids for one in cases})
-        if permuted is not None:
-            return (permuted, *judgement.causes)
-        divergence = comparison.first_divergence
-        assert divergence is not None  # noqa: S101 (ids that differ part somewhere)
-        is_end = divergence.expected is None or divergence.actual is None
-        stopping = stopping_cause(
-            case.reference_ids,
-            output,
-            prompt=case.prompt_ids,
+            return () if judgement.sync is Sync.UNOBSERVED else judgement.causes
+        return case_causes(
+            case.prompt_id,
+            comparison.output_ids,
+            {one.prompt_id: one.reference_ids for one in cases},
+            stream=stream,
+            judgement=judgement,
             eos_token_ids=self.eos_token_ids,
-            max_new_tokens=self.max_new_tokens,
-            stream=None if judgement.sync is Sync.UNOBSERVED else stream,
-        )
-        if stopping is not None and is_end:
-            return (stopping, *judgement.causes)
-        leak = pad_leak_cause(
-            output,
-            case.reference_ids,
             pad_token_id=self.target.pad_token_id,
-            is_end=self.target.pad_token_id in self.eos_token_ids,
-            prompt_length=len(case.prompt_ids),
+            max_new_tokens=self.max_new_tokens,
         )
-        shown = (*judgement.causes, *(() if stopping is None else (stopping,)))
-        return shown if leak is None or _is_context(judgement.causes) else (leak, *shown)
 
     def _excuse(
         self,
@@ -215,21 +198,6 @@ def _coverage(stream: Stream, ragged: Set[int]) -> Coverage:
         ragged=sum(one.step in ragged for one in stream.rounds),
         longest=max((one.proposed for one in stream.rounds), default=0),
     )
-
-
-def _is_context(causes: Sequence[CauseFinding]) -> bool:
-    """Return whether the origin lies in what attention saw, of which a wrong token is a consequence."""
-    return bool(causes) and causes[0].query is not None and causes[0].cause not in _CHOICES
-
-
-_CHOICES = {
-    Cause.ACCEPTED_MISMATCH,
-    Cause.BONUS_FROM_DRAFT,
-    Cause.BONUS_WRONG,
-    Cause.TOKEN_DROPPED,
-    Cause.TOKEN_REPEATED,
-    Cause.UNVERIFIED_TOKEN,
-}
 
 
 def _is_tie(excuse: Excuse, sync: Sync) -> bool:

@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from specaudit.canary import Canary
+from specaudit.faults.random_models import random_model
 from specaudit.isolation import isolated
-from tests.random_models import random_model
 
 
 class Tokenizer:

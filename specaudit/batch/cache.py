@@ -51,6 +51,24 @@ class SlotCache:
         states = self._states()
         return sum(each[0, :, 0].numel() * each.element_size() for each in states if each.numel())
 
+    @property
+    def layers(self) -> list[tuple[Tensor, Tensor]]:
+        """Return the keys and values of each layer that has its own, [B, heads, n, width] each."""
+        states = self._states()
+        return list(zip(states[0::2], states[1::2], strict=True))
+
+    def set_layer(self, place: int, keys: Tensor, values: Tensor) -> None:
+        """Put other keys and values into the layer at a place of `layers`."""
+        if hasattr(self.cache, "layers"):
+            layer = [layer for layer in self.cache.layers if layer.keys is not None][place]
+            layer.keys, layer.values = keys, values
+        else:
+            self.cache.key_cache[place], self.cache.value_cache[place] = keys, values
+
+    def placement(self, count: int) -> dict[str, Any]:
+        """Return what a forward of `count` tokens has to be told of where they go, besides the cache itself."""
+        return {}
+
     def crop(self, width: int) -> None:
         """Keep the first `width` slots of every row; no slot moves."""
         if width < self.width:
@@ -67,7 +85,8 @@ class SlotCache:
         if hasattr(self.cache, "layers"):
             filled = [layer for layer in self.cache.layers if layer.keys is not None]
             return [each for layer in filled for each in (layer.keys, layer.values)]
-        return [*self.cache.key_cache, *self.cache.value_cache]
+        pairs = zip(self.cache.key_cache, self.cache.value_cache, strict=True)
+        return [each for pair in pairs for each in pair]
 
     def _replace(self, change: Callable[[Tensor], Tensor]) -> None:
         if hasattr(self.cache, "layers"):
@@ -96,6 +115,7 @@ class Feeder:
         or None. None is passed on as absence: the model then fills in its own default.
         """
         arguments: dict[str, Any] = {"input_ids": input_ids, "use_cache": True, self.cache.argument: self.cache.cache}
+        arguments.update(self.cache.placement(input_ids.shape[1]))
         if attention_mask is not None:
             arguments["attention_mask"] = attention_mask
         if position_ids is not None and "position_ids" in accepted_arguments(self.model):

@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from specaudit.checks.causes.acceptance import unverified
 from specaudit.checks.diagnose import trace_causes
 from specaudit.checks.kv import check_origin, misplaced_finding
 from specaudit.checks.misplaced import Misplaced, misplaced_token
 from specaudit.checks.pos import check_pos
 from specaudit.checks.rect import check_rect
 from specaudit.checks.resting import harmful_attempts
+from specaudit.checks.scene import Scenery
 from specaudit.checks.warrant import check_choice
 from specaudit.checks.warrants import Standing, TokenWarrant, is_read_for_each, output_warrants
 from specaudit.core.vocabulary import Check, Sync
@@ -53,7 +55,8 @@ class Judgement:
     """First failure of each check, earliest first."""
 
     causes: tuple[CauseFinding, ...] = ()
-    """Why the case is violated, as far as the trace shows it; the origin first."""
+    """Why the case is violated, as far as the trace shows it, the origin first; of an unobserved one, what would explain a
+    wrong output."""
 
 
 def judge(
@@ -104,6 +107,8 @@ class _Judging:
         findings, blind = self._placed_findings(stream)
         if unwarranted is not None:
             findings, blind = self._with_origin(findings, blind, unwarranted, stream)
+        if not findings and blind is None and unwarranted is not None:
+            return self._never_fed(stream, unwarranted)
         if findings:
             shown = self._first_of_each_check(findings)
             causes = trace_causes(self.trace, self.trie, stream, shown, unwarranted, self.draft_choice)
@@ -181,6 +186,10 @@ class _Judging:
             misplaced = misplaced_token(self.trace, self.trie, stream, self.streams)
             if misplaced is not None and all(_is_later(finding, misplaced) for finding in shown):
                 return [misplaced_finding(misplaced)], None
+        if warrant.standing is Standing.NOT_CHOSEN and all(
+            finding.stream_index >= warrant.stream_index for finding in findings
+        ):  # what was fed from that token on did not choose it, and may stand wrong because it is another
+            findings = []
         if findings:
             return findings, None
         if warrant.standing is Standing.LOGITS_UNSEEN:
@@ -192,18 +201,28 @@ class _Judging:
             return [], blind
         if warrant.standing is Standing.NOT_CHOSEN:
             return [check_choice(warrant, stream)], None
-        return ([], self._never_fed(stream)) if origin is None else ([origin], None)
+        return ([] if origin is None else [origin]), None
 
-    def _never_fed(self, stream: Stream) -> str:
+    def _never_fed(self, stream: Stream, warrant: TokenWarrant) -> Judgement:
+        """Return the judgement of a case with a token whose prefix no forward is known to have read.
+
+        A forward may have run where no tap was, so it is no violation; should the output differ, it is the cause.
+        """
         steps = self.trace.steps
         if not steps:
-            return "no forward of the target was seen"
+            return _unobserved("no forward of the target was seen")
         if not any(step.is_complete for step in steps):
-            return "no forward went through all attention layers of the target"
+            return _unobserved("no forward went through all attention layers of the target")
         index = next((index for index, attempts in enumerate(stream.attempts) if not attempts), len(stream.tokens) - 1)
         is_output = index >= stream.prompt_length
         place = f"output token {index - stream.prompt_length}" if is_output else f"prompt token {index}"
-        return f"no observed forward of the target was fed {place}"
+        causes = (unverified(warrant, Scenery(self.trace, self.trie, stream)),) if is_output else ()
+        return Judgement(
+            sync=Sync.UNOBSERVED,
+            reason=f"no observed forward of the target was fed {place}",
+            findings=(),
+            causes=causes,
+        )
 
 
 def _is_later(finding: Finding, misplaced: Misplaced) -> bool:

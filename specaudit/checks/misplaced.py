@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from specaudit.trace.trie import NONE, ROOT
+from specaudit.trace.trie import NONE, ROOT, FlawKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +47,6 @@ def misplaced_token(trace: Trace, trie: PrefixTrie, stream: Stream, streams: Seq
     if not 0 < depth < len(stream.tokens) - 1:
         return None
     earliest = trie.readings[node][0].step
-    known = {trie.find(other.tokens[: depth + 1]) for other in streams}
     for number, write in enumerate(trace.writes):
         step = trace.steps[write.step]
         if write.step <= earliest or write.token != stream.tokens[depth] or step.position_ids is None:
@@ -56,7 +55,16 @@ def misplaced_token(trace: Trace, trie: PrefixTrie, stream: Stream, streams: Seq
         if (
             is_first
             and int(step.position_ids[write.row, write.query]) == depth
-            and trie.node_of_write[number] not in known
+            and not _continues_a_stream(trie, trie.node_of_write[number], streams)
         ):
             return Misplaced(step=write.step, row=write.row, query=write.query, stream_index=depth)
     return None
+
+
+def _continues_a_stream(trie: PrefixTrie, node: int, streams: Sequence[Stream]) -> bool:
+    """Return whether the slots that a query saw and the token that it fed begin some stream, wrong position or not."""
+    flaw = trie.flaws[node]
+    if flaw is not None and flaw.kind is not FlawKind.POSITION:
+        return False
+    path = trie.path(node)
+    return any(other.tokens[: len(path)] == path for other in streams)

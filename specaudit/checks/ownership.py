@@ -41,9 +41,17 @@ class _Lineage:
     def add(self, node: Node) -> None:
         self.nodes.append(node)
         for stream, reading in node.readings.items():
-            fed = max(reading.reached + reading.reached_exactly, bool(reading.indices))
+            before = self._left_before(stream)
+            fed = max(reading.reached - before, 0) + max(reading.reached_exactly - before, 0)
+            fed = max(fed, 1) if reading.indices else 0
             self.fed[stream] = max(self.fed.get(stream, 0), fed)
             self.chosen[stream] |= reading.chosen
+
+    def _left_before(self, stream: int) -> int:
+        """Return how many tokens of a stream the slots held where the lineage begins another: none of its own doing."""
+        first = self.nodes[0]
+        reading = first.readings.get(stream)
+        return reading.reached_before if reading is not None and first.begins and not reading.begins else 0
 
 
 def choose_owners(nodes: Sequence[Node]) -> list[int | None]:

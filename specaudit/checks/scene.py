@@ -160,7 +160,7 @@ class Scenery:
 
     def _slot(self, view: LayerView, row: int, query: int, column: int) -> Slot:
         content = int(view.contents[row, column])
-        kind, index, write = self._label(content)
+        kind, index, write = self.label(content)
         return Slot(
             column=column,
             kind=kind,
@@ -170,7 +170,8 @@ class Scenery:
             parts=view.parts.get((row, column)),
         )
 
-    def _label(self, content: int) -> tuple[SlotKind, int | None, Write | None]:
+    def label(self, content: int) -> tuple[SlotKind, int | None, Write | None]:
+        """Return what a content is to the stream, the index of its token, and what made it."""
         if content == UNKNOWN:
             return SlotKind.STRANGE, None, None
         if content not in self._labels:

@@ -15,6 +15,7 @@ from specaudit.cli.doctor import doctor
 from specaudit.cli.explain import explain
 from specaudit.cli.replay import replay
 from specaudit.cli.run import run
+from specaudit.cli.selftest import selftest
 from specaudit.core.errors import SpecauditError, printable
 from specaudit.core.gate import EXIT_USAGE
 
@@ -31,6 +32,7 @@ app.command()(explain)
 app.command()(replay)
 app.command()(decoders)
 app.command()(doctor)
+app.command()(selftest)
 
 
 def _print_version(wanted: bool) -> None:

@@ -23,6 +23,7 @@ from specaudit.trace.records import UNKNOWN, LayerView, SlotParts, Step, Trace
 from specaudit.trace.visibility import Visibility, read_mask
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from types import TracebackType
 
     import numpy as np
@@ -52,6 +53,7 @@ class _OpenStep:
     cache: int | None = None
     positions: list[Tensor] = field(default_factory=list)
     entered: set[int] = field(default_factory=set)  # layers whose attention module ran
+    attended: set[int] = field(default_factory=set)  # layers whose attention was seen
     fed: dict[int, Tensor] = field(default_factory=dict)  # layer -> int64 [2, B, q]
     calls: dict[int, _Call] = field(default_factory=dict)
     readings: list[Tensor] = field(default_factory=list)  # bool [B, q, n]
@@ -74,10 +76,15 @@ class Recorder:
     opened being closed first.
     """
 
-    def __init__(self, model: PreTrainedModel, *, seed: int = 0) -> None:
-        """`seed` chooses the weights of the fingerprints."""
+    def __init__(self, model: PreTrainedModel, *, seed: int = 0, layers: Collection[int] | None = None) -> None:
+        """`seed` chooses the weights of the fingerprints.
+
+        `layers` are those whose slots are looked at, by index; what the others hold is then not known, and nothing that
+        follows from the trace holds for them. None for all, without which there is no certificate.
+        """
         self.model = model
         self.seed = seed
+        self.layers = layers
         self.anatomy: Anatomy = examine(model)
         self.trace = Trace(obstacles=list(self.anatomy.obstacles), caveats=caveats(model))
         self._length_limit = length_limit(model)
@@ -91,7 +98,7 @@ class Recorder:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Recorder:
         """Return a recorder that hears nothing: a model copied while it is watched takes its hooks along."""
-        return Recorder(self.model, seed=self.seed)
+        return Recorder(self.model, seed=self.seed, layers=self.layers)
 
     def _hears(self) -> bool:
         """Return whether a step is open and this is the thread that opened the recorder; others are noted, not heard."""
@@ -177,7 +184,12 @@ class Recorder:
         if not self._hears() or self._open is None:
             return
         self._open.cache = self._cache_number(cache)
+        if not self._looks_at(layer):
+            return
         self._open.fed[layer] = state_fingerprints(keys, values, layer=layer, seed=self.seed)
+
+    def _looks_at(self, layer: int) -> bool:
+        return self.layers is None or layer in self.layers
 
     def _cache_number(self, cache: Cache) -> int:
         for number in reversed(range(len(self._caches))):
@@ -193,6 +205,9 @@ class Recorder:
         if step is None or not self._hears():
             return
         layer = self._layers[id(module)]
+        step.attended.add(layer.index)
+        if not self._looks_at(layer.index):
+            return
         queries, width = query.shape[2], key.shape[2]
         held = state_fingerprints(key, value, layer=layer.index, seed=self.seed)
         if layer.index not in step.fed:
@@ -245,7 +260,7 @@ class Recorder:
         if input_ids is None:
             obstacles.append("the token ids fed were not seen (inputs_embeds)")
         layers = {layer.index for layer in self.anatomy.layers}
-        unseen = layers & step.entered - set(step.calls)
+        unseen = layers & step.entered - step.attended
         if unseen:
             obstacles.append(self._unseen_attention(len(unseen)))
         positions = None

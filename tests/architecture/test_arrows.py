@@ -65,6 +65,8 @@ ALLOWED = {
     "oracle": Row("core batch trace", "torch transformers"),
     # decoders know no trace and no check
     "decoders": Row("core batch models", "torch transformers"),
+    # faults are decoders broken in one place: they say what should be found, and know nothing that finds it
+    "faults": Row("core batch decoders", "torch transformers"),
     "reference": Row("core cache_folder checks decoders models trace", "torch transformers"),
     "second_turns": Row("core models prompts reference"),
     "planning": Row("core decoders models"),
@@ -80,6 +82,8 @@ ALLOWED = {
         " second_turns planning draft_supply call_timeout threads canary case_judging decoder_call noise",
         "torch",
     ),
+    # the self-test brings faults and what finds them together
+    "selftest": Row("core faults decoders checks trace models prompts text", "torch"),
     "diagnosis": Row(),
     "doctor": Row(
         "core canary batch prompts models decoders diagnosis planning runner settings threads trace", "torch"
@@ -250,6 +254,7 @@ QUICK = {
     "specaudit --version": "main('--version')",
     "specaudit decoders": "main('decoders')",
     "specaudit explain": "main('explain', 'nowhere', 'any')",
+    "specaudit selftest --help": "main('selftest', '--help')",
     "a mistyped option": "main('run', '--dcoder', 'eqspec')",
 }
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from specaudit.checks.judgement import Judgement, judge
 from specaudit.checks.streams import Stream, trace_streams
 from specaudit.decoders.drafting import StressDraft
+from specaudit.faults.authority import uncached_greedy, until_eos
+from specaudit.faults.random_models import random_draft, random_model
 from specaudit.trace.recorder import Recorder
-from tests.authority import uncached_greedy, until_eos
-from tests.random_models import random_draft, random_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,9 +13,9 @@ import torch
 
 from specaudit.batch.padding import following_positions
 from specaudit.core.vocabulary import Check, Sync
+from specaudit.faults.legal import last_token_again, rectangle
 from tests.checks.batches import RandomBatch, audit
 from tests.checks.faulty import Broken, Forward
-from tests.variants import last_token_again, rectangle
 
 IS_BEFORE_5 = int(version("transformers").split(".")[0]) < 5
 AT, ROW, PADDING = 3, 1, 3

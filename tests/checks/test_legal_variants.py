@@ -13,11 +13,11 @@ from specaudit.checks.judgement import judge
 from specaudit.checks.streams import trace_streams
 from specaudit.core.vocabulary import Sync
 from specaudit.decoders import eqspec
+from specaudit.faults.authority import uncached_greedy
+from specaudit.faults.random_models import BUILDERS, random_draft, random_model
 from specaudit.models.layers_draft import first_layers
 from specaudit.trace.recorder import Recorder
-from tests.authority import uncached_greedy
 from tests.checks.batches import RandomBatch, audit
-from tests.random_models import BUILDERS, random_draft, random_model
 from tests.variants.catalogue import GENERATE, variant, variants_for
 from tests.variants.shared_modules import shared_layers
 

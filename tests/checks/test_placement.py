@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from specaudit.faults.random_models import BUILDERS
 from tests.checks.batches import RandomBatch, audit
 from tests.checks.faulty import Broken
-from tests.random_models import BUILDERS
 from tests.variants.catalogue import WINDOWED
 
 if TYPE_CHECKING:

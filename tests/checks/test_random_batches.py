@@ -12,8 +12,8 @@ from random import Random
 import pytest
 
 from specaudit.core.vocabulary import Sync
+from specaudit.faults.random_models import BUILDERS
 from tests.checks.batches import RandomBatch, audit, random_batch
-from tests.random_models import BUILDERS
 from tests.variants.catalogue import variant, variants_for
 
 SLICES, CASES = 10, 60

@@ -11,9 +11,10 @@ import torch
 
 from specaudit.batch.cache import accepted_arguments
 from specaudit.core.vocabulary import Sync
+from specaudit.faults.legal import plain_loop
+from specaudit.faults.random_models import BYPASSING_BUILDERS, random_model
 from tests.checks.batches import RandomBatch, audit
-from tests.random_models import BYPASSING_BUILDERS, random_model
-from tests.variants import no_cache, plain_loop
+from tests.variants import no_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable

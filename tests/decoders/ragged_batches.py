@@ -14,8 +14,8 @@ from specaudit.checks.judgement import judge
 from specaudit.checks.streams import trace_streams
 from specaudit.core.vocabulary import Sync
 from specaudit.decoders.drafting import StressDraft
+from specaudit.faults.authority import uncached_greedy, until_eos
 from specaudit.trace.recorder import Recorder
-from tests.authority import uncached_greedy, until_eos
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from specaudit.decoders.drafting import StressDraft, open_session
 from specaudit.decoders.rows import start_rows
-from tests.authority import uncached_greedy
-from tests.random_models import VOCABULARY, random_model
+from specaudit.faults.authority import uncached_greedy
+from specaudit.faults.random_models import VOCABULARY, random_model
 
 CPU = torch.device("cpu")
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from specaudit.decoders import dsd
-from tests.authority import uncached_greedy, until_eos
+from specaudit.faults.authority import uncached_greedy, until_eos
+from specaudit.faults.random_models import VOCABULARY, random_draft, random_model
 from tests.cli.command import specaudit
-from tests.random_models import VOCABULARY, random_draft, random_model
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 
 from specaudit.decoders import eqspec
 from specaudit.decoders.ngram import NgramDraft
+from specaudit.faults.random_models import VOCABULARY, random_draft, random_model
 from specaudit.models.loading import load_pair
 from specaudit.models.options import LoadOptions
 from tests.decoders.ragged_batches import RaggedBatch, check, ragged_batches
-from tests.random_models import VOCABULARY, random_draft, random_model
 
 if TYPE_CHECKING:
     import torch

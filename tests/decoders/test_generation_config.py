@@ -18,11 +18,11 @@ from transformers import GenerationConfig
 from specaudit.core.errors import UsageError
 from specaudit.decoders import bsp, eqspec, greedy, greedy_batch, hf_assisted
 from specaudit.decoders.drafting import StressDraft
+from specaudit.faults.random_models import VOCABULARY, random_draft, random_model
 from specaudit.models.releases import RELEASE
 from specaudit.settings import generation_settings, greedy_config
 from tests.cli.command import specaudit
 from tests.models.tiny_models import save_model, tiny_model, tiny_tokenizer
-from tests.random_models import VOCABULARY, random_draft, random_model
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,12 +9,12 @@ import torch
 from transformers import GenerationConfig
 
 from specaudit.decoders import greedy, greedy_batch
+from specaudit.faults.authority import uncached_greedy
+from specaudit.faults.random_models import BUILDERS, VOCABULARY, random_model
 from specaudit.models.loading import load_pair
 from specaudit.models.options import LoadOptions
 from specaudit.models.rendering import render
 from specaudit.prompts import load_prompts
-from tests.authority import uncached_greedy
-from tests.random_models import BUILDERS, VOCABULARY, random_model
 
 NEW_TOKENS = 32
 

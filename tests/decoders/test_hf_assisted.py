@@ -11,11 +11,11 @@ from transformers import GenerationConfig
 
 from specaudit.checks.streams import trace_streams
 from specaudit.decoders import hf_assisted
+from specaudit.faults.authority import uncached_greedy
+from specaudit.faults.random_models import BUILDERS, VOCABULARY, random_draft, random_model
 from specaudit.models.releases import RELEASE
 from specaudit.trace.recorder import Recorder
-from tests.authority import uncached_greedy
 from tests.decoders.ragged_batches import RaggedBatch, check, ragged_batches
-from tests.random_models import BUILDERS, VOCABULARY, random_draft, random_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,10 +10,10 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
+from specaudit.faults.random_models import random_model
 from specaudit.models.releases import RELEASE
 from tests.cli.command import Result, specaudit
 from tests.models.tiny_models import save_model, tiny_model, tiny_tokenizer
-from tests.random_models import random_model
 from tests.smollm2 import smollm2_directory
 
 if TYPE_CHECKING:

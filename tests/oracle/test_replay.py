@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from specaudit.faults.authority import uncached_greedy
+from specaudit.faults.random_models import BUILDERS, BYPASSING_BUILDERS, VOCABULARY, WINDOW, random_model
 from specaudit.oracle.replay import copy_in, replay
-from tests.authority import uncached_greedy
 from tests.oracle.replayed import checked, prompted, truths
-from tests.random_models import BUILDERS, BYPASSING_BUILDERS, VOCABULARY, WINDOW, random_model
 
 if TYPE_CHECKING:
     from typing import Any

@@ -13,9 +13,9 @@ from transformers.cache_utils import Cache
 from transformers.modeling_utils import AttentionInterface
 
 from specaudit.batch.cache import accepted_arguments
+from specaudit.faults.random_models import BUILDERS, random_draft, random_model
 from specaudit.trace.recorder import Recorder
 from specaudit.trace.records import UNKNOWN
-from tests.random_models import BUILDERS, random_draft, random_model
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

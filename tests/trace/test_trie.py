@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from specaudit.decoders import bsp, eqspec
+from specaudit.faults.random_models import BUILDERS, random_draft, random_model
 from specaudit.trace.growth import grow
 from specaudit.trace.recorder import Recorder
 from specaudit.trace.records import UNKNOWN
 from specaudit.trace.trie import NONE, ROOT, FlawKind, PrefixTrie
 from tests.checks.batches import audit, random_batch
-from tests.random_models import BUILDERS, random_draft, random_model
 from tests.variants.catalogue import variant, variants_for
 
 if TYPE_CHECKING:

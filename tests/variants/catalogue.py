@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -49,8 +50,9 @@ WINDOWED = ("mistral", "gemma3")
 
 
 def variant(name: str) -> Callable[..., list[list[int]]]:
-    """Return the decoder of a variant."""
-    decode: Any = import_module(f"tests.variants.{name}").decode
+    """Return the decoder of a variant; some belong to the self-test."""
+    home = "specaudit.faults.legal" if find_spec(f"specaudit.faults.legal.{name}") else "tests.variants"
+    decode: Any = import_module(f"{home}.{name}").decode
     return decode  # type: ignore[no-any-return]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from tests.variants import no_bonus
+from specaudit.faults.legal import no_bonus
 
 
 @torch.no_grad()

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from transformers import GenerationConfig
 
-from tests.authority import until_eos
+from specaudit.faults.authority import until_eos
 
 
 @torch.no_grad()

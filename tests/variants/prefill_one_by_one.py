@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from specaudit.decoders.rows import start_rows
-from tests.variants.rectangle import Rectangle
+from specaudit.faults.legal.rectangle import Rectangle
 
 
 @torch.no_grad()

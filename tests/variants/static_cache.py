@@ -5,21 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from transformers import StaticCache
 
-from specaudit.batch.cache import accepted_arguments
+from specaudit.batch.cache import Feeder
 from specaudit.batch.padding import left_pad
+from specaudit.batch.static_cache import StaticSlotCache
 from specaudit.decoders.acceptance import accepted_counts, committed_tokens
 from specaudit.decoders.drafting import open_session
 from specaudit.decoders.rows import start_rows
-
-
-def _feed(target: Any, cache: Any, start: int, input_ids: Any, **options: Any) -> Any:
-    """Feed tokens behind the `start` slots in use; transformers before 5 has to be told where."""
-    options["cache" if "cache" in accepted_arguments(target) else "past_key_values"] = cache
-    if "cache_position" in accepted_arguments(target):
-        options["cache_position"] = torch.arange(start, start + input_ids.shape[1])
-    return target(input_ids, **options).logits
 
 
 @torch.no_grad()
@@ -37,10 +29,10 @@ def decode(
     rows = start_rows(prompts, budget=max_new_tokens, eos_token_ids=eos_token_ids)
     session = open_session(draft, pad_token_id=pad_token_id, device=target.device)
     batch = left_pad(prompts, pad_token_id=pad_token_id, device=target.device)
-    width = batch.input_ids.shape[1] + max_new_tokens * (draft_tokens + 1) + 3
-    cache = StaticCache(config=target.config, max_cache_len=width)
+    size = batch.input_ids.shape[1] + max_new_tokens * (draft_tokens + 1) + 3
+    feeder = Feeder(target, StaticSlotCache(target, size=size))
     mask = batch.attention_mask
-    logits = _feed(target, cache, 0, batch.input_ids, attention_mask=mask, position_ids=batch.position_ids)
+    logits = feeder.feed(batch.input_ids, attention_mask=mask, position_ids=batch.position_ids)
     for row, token in zip(rows, logits[:, -1].argmax(-1).tolist(), strict=True):
         row.commit([token])
     fed = torch.arange(draft_tokens + 1)
@@ -49,8 +41,7 @@ def decode(
         block = torch.cat([torch.tensor([[row.output[-1]] for row in rows]), proposals], dim=1)
         positions = torch.tensor([[row.length - 1] for row in rows]) + fed
         seen = torch.cat([mask, torch.ones_like(block)], dim=1)
-        logits = _feed(target, cache, mask.shape[1], block, attention_mask=seen, position_ids=positions)
-        predictions = logits.argmax(-1)
+        predictions = feeder.feed(block, attention_mask=seen, position_ids=positions).argmax(-1)
         accepted = accepted_counts(proposals, predictions)
         for row, tokens in zip(rows, committed_tokens(proposals, predictions, accepted), strict=True):
             row.commit(tokens)

@@ -10,7 +10,7 @@ from specaudit.batch.padding import content_mask
 from specaudit.decoders.acceptance import accepted_counts, committed_tokens
 from specaudit.decoders.drafting import open_session
 from specaudit.decoders.rows import start_rows
-from tests.variants.rectangle import Rectangle
+from specaudit.faults.legal.rectangle import Rectangle
 
 
 @torch.no_grad()

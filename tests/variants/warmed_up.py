@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from specaudit.batch.padding import left_pad
-from tests.variants import plain_loop
+from specaudit.faults.legal import plain_loop
 
 
 @torch.no_grad()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def context_cause(scene: Scene, scenery: Scenery) -> CauseFinding | None:
     """Return what is wrong with the slots that a scene's query saw, or None where they are right."""
-    for search in (_strange, _foreign, _padding, _draft, _missing, _self_hidden, _repeated):
+    for search in (_strange, _apart, _foreign, _beside, _padding, _draft, _missing, _self_hidden, _repeated):
         found = search(scene, scenery)
         if found is not None:
             return found
@@ -79,14 +79,14 @@ def _first_other(writes: Sequence[frozenset[int]], layers: Sequence[int]) -> int
 
 
 def _torn(scene: Scene, scenery: Scenery, slot: Slot) -> CauseFinding:
-    """Name keys and values that belong to two tokens, in every layer."""
+    """Name keys and values that belong to two tokens, in every layer: of another row, or of the same."""
     parts = slot.parts
     assert parts is not None  # noqa: S101 (the caller has looked)
     layer = min(parts.keys)
     labels = [scenery.label_of_writes(made[layer]) for made in (parts.keys, parts.values)]
     names = [_named(kind, index) for kind, index, _ in labels]
     is_foreign = any(kind is SlotKind.FOREIGN for kind, _, _ in labels)
-    cause = Cause.FOREIGN_KV if is_foreign else Cause.SHIFTED_KV
+    cause = Cause.FOREIGN_KV if is_foreign else Cause.LAYER_MISMATCH
     evidence = f"slot {slot.column} holds the keys of {names[0]} and the values of {names[1]}"
     return _found(scene, cause, evidence, slot=slot.column, layer=layer)
 
@@ -97,6 +97,25 @@ def _named(kind: SlotKind, index: int | None) -> str:
     if kind is SlotKind.DRAFT:
         return f"a draft for token {index}"
     return str(kind.value)
+
+
+def _apart(scene: Scene, scenery: Scenery) -> CauseFinding | None:
+    """Name a slot that holds another token in the layers of another geometry."""
+    for view in scene.step.views:
+        if view is scene.view or view.width != scene.view.width:
+            continue
+        for slot in scene.visible:
+            kind, index, _ = scenery.label(int(view.contents[scene.row, slot.column]))
+            if (
+                slot.kind is not SlotKind.STRANGE
+                and SlotKind.STRANGE is not kind
+                and (kind, index) != (slot.kind, slot.index)
+            ):
+                here, there = _named(slot.kind, slot.index), _named(kind, index)
+                layers = (scene.view.layers[0], view.layers[0])
+                evidence = f"slot {slot.column} holds {here} in layer {layers[0]} and {there} in layer {layers[1]}"
+                return _found(scene, Cause.LAYER_MISMATCH, evidence, slot=slot.column)
+    return None
 
 
 def _foreign(scene: Scene, scenery: Scenery) -> CauseFinding | None:
@@ -112,11 +131,27 @@ def _foreign(scene: Scene, scenery: Scenery) -> CauseFinding | None:
     return _found(scene, Cause.FOREIGN_KV, evidence, slot=slot.column)
 
 
+def _beside(scene: Scene, scenery: Scenery) -> CauseFinding | None:
+    """Name what is seen in front of a row that is whole: the place of padding, whatever was left there."""
+    count = len(scene.expected)
+    extra = len(scene.visible) - count
+    if not count or extra <= 0 or [slot.index for slot in scene.visible[extra:]] != list(scene.expected):
+        return None
+    if any(slot.kind is not SlotKind.TOKEN for slot in scene.visible[extra:]):
+        return None
+    slots = scene.visible[:extra]
+    evidence = f"{_counted(slots)} in front of the row's first token, where padding stands, the first one slot "
+    return _found(scene, Cause.PAD_ATTENDED, f"{evidence}{slots[0].column}", slot=slots[0].column)
+
+
 def _padding(scene: Scene, scenery: Scenery) -> CauseFinding | None:
     slots = _seen(scene, SlotKind.PADDING)
     if not slots:
         return None
     evidence = f"{_counted(slots)} of padding, the first one slot {slots[0].column}"
+    gone = _gone(scene)
+    if gone:
+        return _found(scene, Cause.SHIFTED_KV, f"{_lost(scene)}, and it sees {evidence}")
     return _found(scene, Cause.PAD_ATTENDED, evidence, slot=slots[0].column)
 
 
@@ -127,22 +162,55 @@ def _draft(scene: Scene, scenery: Scenery) -> CauseFinding | None:
     slot, write = slots[0], slots[0].write
     assert write is not None  # noqa: S101 (drafts were written)
     what = f"a rejected draft, id {write.token} for token {slot.index}, fed in step {write.step}"
-    cause = Cause.REJECTED_ATTENDED if _has_holes(scene) else Cause.STALE_KV
+    if _is_moved(scene, scenery, slot):
+        return _found(scene, Cause.SHIFTED_KV, f"{_lost(scene)}, and slot {slot.column} holds {what}")
+    cause = Cause.REJECTED_ATTENDED if not scene.missing and _has_holes(scene, scenery) else Cause.STALE_KV
     return _found(scene, cause, f"slot {slot.column} holds {what}", slot=slot.column)
 
 
-def _has_holes(scene: Scene) -> bool:
-    """Return whether rejected slots stay in this cache and are masked, rather than cut or overwritten."""
-    if scene.missing:
+def _is_moved(scene: Scene, scenery: Scenery, draft: Slot) -> bool:
+    """Return whether a visible draft is the neighbour of where a row's slots should lie, rather than kept in one's place.
+
+    Then as many slots are seen as should be, and one is missing that the draft does not stand for: gone, or out of sight
+    where masks hide nothing but padding.
+    """
+    if len(scene.visible) != len(scene.expected) or not scene.missing or draft.index in scene.missing:
         return False
-    lowest = min(slot.column for slot in scene.visible)
-    return any(
-        slot.kind is SlotKind.DRAFT
-        and not slot.is_visible
-        and slot.column > lowest
-        and (slot.write is None or slot.write.step < scene.step.index)  # those of this step are merely later
-        for slot in scene.slots
-    )
+    return bool(_gone(scene)) or not _has_holes(scene, scenery)
+
+
+def _has_holes(scene: Scene, scenery: Scenery) -> bool:
+    """Return whether rejected slots stay in this cache and are masked, rather than cut or overwritten.
+
+    Then some row has a slot that a token wrote, and that it does not see, between slots that it sees.
+    """
+    view, trie = scene.view, scenery.trie
+    for row in range(len(view.contents)):
+        seen = view.visible[row].any(0)
+        own = [int(column) for column in view.own_slots[row] if column != UNKNOWN]
+        columns = seen.nonzero()[0]
+        if not own or not len(columns):
+            continue
+        for column in range(int(columns[0]), min(own)):
+            content = int(view.contents[row, column])
+            if not seen[column] and content != UNKNOWN and trie.nodes_of_content[content]:
+                return True
+    return False
+
+
+def _gone(scene: Scene) -> list[int]:
+    """Return the stream indices that no slot of the row holds any more, where as many slots are seen as should be."""
+    if len(scene.visible) != len(scene.expected):
+        return []
+    held = {slot.index for slot in scene.slots if slot.kind is SlotKind.TOKEN}
+    return [index for index in scene.missing if index not in held]
+
+
+def _lost(scene: Scene) -> str:
+    gone = _gone(scene)
+    if not gone:
+        return f"token {scene.missing[0]} of the stream lies out of sight"
+    return f"no slot of the row holds token {gone[0]} of the stream any more"
 
 
 def _missing(scene: Scene, scenery: Scenery) -> CauseFinding | None:

@@ -36,8 +36,12 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 VOCABULARY = 64
+"""Tokens of a random model, unless said otherwise."""
+
 WINDOW = 8
-_IDS = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0, "tie_word_embeddings": False}
+"""Slots in the window of those that have one."""
+
+_IDS: dict[str, Any] = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0, "tie_word_embeddings": False}
 _SHAPE: dict[str, Any] = {
     "hidden_size": 32,
     "intermediate_size": 64,
@@ -148,11 +152,11 @@ BYPASSING_BUILDERS = {"bloom": _bloom, "falcon": _falcon}
 def random_model(
     architecture: str, dtype: torch.dtype = torch.float64, vocabulary: int = VOCABULARY
 ) -> PreTrainedModel:
-    """Return a random model, the same every time; not to be changed by a test."""
+    """Return a random model, the same every time; not to be changed."""
     torch.manual_seed(0)
-    model = {**BUILDERS, **BYPASSING_BUILDERS}[architecture](vocabulary).to(dtype).eval()
+    model: Any = {**BUILDERS, **BYPASSING_BUILDERS}[architecture](vocabulary).to(dtype).eval()  # type: ignore[arg-type]
     model.generation_config.eos_token_id = None
-    return model.requires_grad_(False)
+    return model.requires_grad_(False)  # type: ignore[no-any-return]
 
 
 @cache

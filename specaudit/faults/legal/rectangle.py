@@ -20,6 +20,7 @@ class Rectangle:
     """A left-padded batch: mask and positions follow from the rows' lengths."""
 
     def __init__(self, target: PreTrainedModel, pad_token_id: int) -> None:
+        """Start with an empty cache of `target`."""
         self.feeder = Feeder(target, SlotCache(target))
         self.pad_token_id = pad_token_id
         self.lengths = torch.empty(0, dtype=torch.long)  # [B]

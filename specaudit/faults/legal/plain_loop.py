@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from specaudit.decoders.rows import start_rows
-from tests.variants.rectangle import Rectangle
+from specaudit.faults.legal.rectangle import Rectangle
 
 
 @torch.no_grad()
@@ -22,6 +22,7 @@ def decode(
     eos_token_ids: set[int],
     pad_token_id: int,
 ) -> list[list[int]]:
+    """Decode all prompts; `tokenizer` is not used."""
     rows = start_rows(prompts, budget=max_new_tokens, eos_token_ids=eos_token_ids)
     batch = Rectangle(target, pad_token_id)
     active, logits = rows, batch.prefill(prompts)

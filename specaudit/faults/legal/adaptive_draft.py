@@ -1,4 +1,4 @@
-"""The last token whose keys are cached is fed again each round, in front of the pending one."""
+"""The number of proposals follows the last acceptance, from none at all upwards."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from specaudit.decoders.acceptance import accepted_counts, committed_tokens
 from specaudit.decoders.drafting import open_session
 from specaudit.decoders.rows import start_rows
-from tests.variants.rectangle import Rectangle
+from specaudit.faults.legal.rectangle import Rectangle
 
 
 @torch.no_grad()
@@ -24,20 +24,22 @@ def decode(
     eos_token_ids: set[int],
     pad_token_id: int,
 ) -> list[list[int]]:
+    """Decode all prompts; `tokenizer` is not used."""
     rows = start_rows(prompts, budget=max_new_tokens, eos_token_ids=eos_token_ids)
     session = open_session(draft, pad_token_id=pad_token_id, device=target.device)
     batch = Rectangle(target, pad_token_id)
     for row, token in zip(rows, batch.prefill(prompts)[:, -1].argmax(-1).tolist(), strict=True):
         row.commit([token])
 
-    active = rows
+    active, count = rows, draft_tokens
     while places := [place for place, row in enumerate(active) if not row.is_finished]:
         active = [active[place] for place in places]
-        batch.keep([row.length - 2 for row in active], places)
-        proposals = session.propose(active, draft_tokens)
-        known = torch.tensor([row.stream[-2:] for row in active])
-        predictions = batch.feed(torch.cat([known, proposals], dim=1))[:, 1:].argmax(-1)  # [B, K + 1]
+        batch.keep([row.length - 1 for row in active], places)
+        proposals = session.propose(active, max(count, 1))[:, :count]
+        pending = torch.tensor([[row.output[-1]] for row in active])
+        predictions = batch.feed(torch.cat([pending, proposals], dim=1)).argmax(-1)  # [B, count + 1]
         accepted = accepted_counts(proposals, predictions)
         for row, tokens in zip(active, committed_tokens(proposals, predictions, accepted), strict=True):
             row.commit(tokens)
+        count = min(2 * draft_tokens, count + 1) if int(accepted.max()) == count else count // 2
     return [row.output for row in rows]

@@ -24,6 +24,7 @@ def decode(
     eos_token_ids: set[int],
     pad_token_id: int,
 ) -> list[list[int]]:
+    """Decode all prompts; `tokenizer` is not used."""
     rows = start_rows(prompts, budget=max_new_tokens, eos_token_ids=eos_token_ids)
     session = open_session(draft, pad_token_id=pad_token_id, device=target.device)
     feeder = Feeder(target, SlotCache(target))

@@ -1,0 +1,35 @@
+"""A cache of a size set beforehand: slots beyond those in use exist, hold zeros and are masked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from transformers import StaticCache
+
+from specaudit.batch.cache import SlotCache, accepted_arguments
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+class StaticSlotCache(SlotCache):
+    """Slots are filled in order and never move."""
+
+    def __init__(self, model: PreTrainedModel, *, size: int) -> None:
+        """Make an empty cache of `size` slots a row, for a model without windows."""
+        super().__init__(model)
+        self.cache = StaticCache(config=model.config, max_cache_len=size)
+        self._device = model.device
+        self._takes_places = "cache_position" in accepted_arguments(model)
+        self._used = 0
+
+    @property
+    def width(self) -> int:
+        """Return the number of slots in use."""
+        return self._used
+
+    def placement(self, count: int) -> dict[str, Any]:
+        """Return the slots that the next `count` tokens go to; transformers before 5 has to be told."""
+        first, self._used = self._used, self._used + count
+        return {"cache_position": torch.arange(first, self._used, device=self._device)} if self._takes_places else {}
