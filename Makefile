@@ -16,7 +16,7 @@ DEMO := run --limit 16 --max-new-tokens 32 --decoder greedy-batch,eqspec,bsp,dsd
 FAMILIES := llama qwen3 glm4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format train smollm2 evidence benchmark-oracle smoke-wheel test-oldest docs readme clean
+.PHONY: help demo test lint format train smollm2 evidence benchmark-oracle benchmark-tracing false-alarms smoke-wheel test-oldest docs readme clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,12 @@ evidence: $(VENV)/installed-test ## The paper's table on SpecBench into docs/res
 
 benchmark-oracle: $(VENV)/installed-test ## Oracle replay beside the reference into docs/results.md: SPECAUDIT_SPECBENCH=question.jsonl (minutes)
 	$(call within,3600) $(BIN)/python scripts/benchmark_oracle.py --specbench "$${SPECAUDIT_SPECBENCH:?}" $(ARGS)
+
+benchmark-tracing: $(VENV)/installed-test ## What watching costs into docs/results.md: SPECAUDIT_SPECBENCH=question.jsonl (minutes)
+	OMP_NUM_THREADS=1 $(call within,3600) $(BIN)/python scripts/benchmark_tracing.py --specbench "$${SPECAUDIT_SPECBENCH:?}" $(ARGS)
+
+false-alarms: $(VENV)/installed-test ## Thousands of correct decoder calls, none to be called violated, into docs/results.md (minutes)
+	OMP_NUM_THREADS=1 $(call within,3600) $(BIN)/python scripts/false_alarms.py $(ARGS)
 
 smoke-wheel: $(VENV)/installed-test ## Install the wheel into a new environment and audit there, offline (minutes)
 	$(call within,1200) bash scripts/smoke_wheel.sh $(BIN)/python $(BUILD)/smoke-wheel
