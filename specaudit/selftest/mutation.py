@@ -41,15 +41,15 @@ def try_mutant(number: int, subject: Subject, *, seed: int) -> MutantOutcome:
         trial,
         restricted=({0}, {0, layers - 1}),
     )
-    changes_logits = _changes_logits(subject, trial, decoder, audited.outputs)
+    is_changed = changes_logits(subject, trial, decoder, audited.outputs)
     first, ends = audited.others
     seen_by = {"first": first, "ends": ends, "all": audited.judgements}
     is_certified = _are_certified(audited.judgements)
     return MutantOutcome(
         number=number,
         description=mutant.description,
-        fate=Fate.CAUGHT if not is_certified else Fate.SURVIVED if changes_logits else Fate.HARMLESS,
-        changes_logits=changes_logits,
+        fate=Fate.CAUGHT if not is_certified else Fate.SURVIVED if is_changed else Fate.HARMLESS,
+        changes_logits=is_changed,
         changes_output=audited.outputs != trial.expected,
         seen_by=tuple(name for name, judgements in seen_by.items() if not _are_certified(judgements)),
     )
@@ -59,7 +59,7 @@ def _are_certified(judgements: Sequence[Judgement]) -> bool:
     return all(judgement.sync is Sync.CERTIFIED for judgement in judgements)
 
 
-def _changes_logits(subject: Subject, trial: Trial, decoder: FaultyDecoder, outputs: Sequence[Sequence[int]]) -> bool:
+def changes_logits(subject: Subject, trial: Trial, decoder: FaultyDecoder, outputs: Sequence[Sequence[int]]) -> bool:
     """Return whether the logits that chose some emitted token are not those of an uncached forward."""
     for prompt, output, chosen in zip(trial.prompts, outputs, decoder.chosen_logits, strict=True):
         truth = uncached_logits(subject.model, prompt, output)
