@@ -15,7 +15,7 @@ within = $(if $(shell command -v timeout),timeout --foreground $(1))
 DEMO := run --limit 16 --max-new-tokens 32 --decoder greedy-batch,eqspec,bsp --batch-size 1,4,8 --details 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format train smollm2 evidence benchmark-oracle smoke-wheel test-oldest docs readme clean
+.PHONY: help demo test lint format train smollm2 evidence benchmark-oracle selftest-all smoke-wheel test-oldest docs readme clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ evidence: $(VENV)/installed-test ## The paper's table on SpecBench into docs/res
 
 benchmark-oracle: $(VENV)/installed-test ## Oracle replay beside the reference into docs/results.md: SPECAUDIT_SPECBENCH=question.jsonl (minutes)
 	$(call within,3600) $(BIN)/python scripts/benchmark_oracle.py --specbench "$${SPECAUDIT_SPECBENCH:?}" $(ARGS)
+
+selftest-all: $(VENV)/installed-test ## Faults, legal variants and mutants on nine architectures into docs/results.md (a quarter of an hour)
+	OMP_NUM_THREADS=1 $(call within,1500) $(BIN)/python scripts/selftest_all.py $(ARGS)
 
 smoke-wheel: $(VENV)/installed-test ## Install the wheel into a new environment and audit there, offline (minutes)
 	$(call within,1200) bash scripts/smoke_wheel.sh $(BIN)/python $(BUILD)/smoke-wheel
