@@ -4,6 +4,7 @@ A document asks for a table with a comment, and the table stands between it and 
 
     <!-- table: options run What to run -->
     <!-- table: decoders -->
+    <!-- table: faults -->
     <!-- table: fields specaudit.core.records.CaseResult -->
 
 Documents are given as arguments; with `--check` nothing is written, and the exit code says whether all are up to date.
@@ -25,6 +26,7 @@ import typer
 
 from specaudit.cli.main import app
 from specaudit.decoders.registry import BUILT_IN
+from specaudit.faults.catalogue import FAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -76,6 +78,20 @@ def decoders_table(subject: str) -> str:
     return table(("name", "draft", "batch size", "must be", "what"), rows)
 
 
+def faults_table(subject: str) -> str:
+    """Return the faults of the self-test."""
+    rows = (
+        (
+            fault.group.value,
+            f"`{fault.name}`",
+            fault.imitates,
+            " or ".join(f"`{cause.value}`" for cause in fault.causes),
+        )
+        for fault in FAULTS.values()
+    )
+    return table(("group", "name", "what it imitates", "right"), rows)
+
+
 def fields_table(subject: str) -> str:
     """Return the fields of a record, by its dotted name, in their order."""
     module_name, _, class_name = subject.rpartition(".")
@@ -88,7 +104,7 @@ def fields_table(subject: str) -> str:
     return table(("field", "type", "what"), rows)
 
 
-MAKERS = {"options": options_table, "decoders": decoders_table, "fields": fields_table}
+MAKERS = {"options": options_table, "decoders": decoders_table, "faults": faults_table, "fields": fields_table}
 
 
 def table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -102,7 +118,7 @@ def _names(option: Any) -> str:
 
 
 def _default(option: Any) -> str:
-    return "" if option.is_flag or option.default in (None, False) else f"`{option.default}`"
+    return "" if option.is_flag or option.default is None or option.default is False else f"`{option.default}`"
 
 
 def _rows(most: int | None) -> str:

@@ -79,6 +79,9 @@ class CellOutcome:
     remark: str | None
     """Why it is inapplicable, or which row raised a false alarm and how; else None."""
 
+    seen_by: tuple[str, ...] = ()
+    """Where that was asked: whose recorder objected in some touched row, `first`, `ends` (first and last layer), `all`."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VariantOutcome:
@@ -130,7 +133,7 @@ class MutantOutcome:
     """Whether some output differs from the authority's."""
 
     seen_by: tuple[str, ...]
-    """Whose recorder did not certify every case: `first`, `ends` (first and last layer), `all`."""
+    """Whose recorder did not certify every case: `first` (layer), `ends` (first and last layer), `all`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

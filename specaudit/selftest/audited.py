@@ -13,11 +13,12 @@ from specaudit.faults.trials import DRAFT_TOKENS, NEW_TOKENS
 from specaudit.trace.recorder import Recorder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from specaudit.core.records import CauseFinding
     from specaudit.decoders.drafting import StressDraft
     from specaudit.faults.trials import Trial
+    from specaudit.selftest.subjects import Subject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +34,8 @@ class Audited:
     causes: list[tuple[CauseFinding, ...]]
     """Causes of each case, the origin first."""
 
-    others: tuple[list[Judgement], ...] = ()
-    """Judgements of recorders that look at some layers alone."""
+    by_layers: dict[str, list[Judgement]]
+    """Judgements of recorders that look at some layers alone, by their names in `restricted`; `all` is the full one."""
 
 
 def audit(
@@ -43,10 +44,11 @@ def audit(
     draft: Any,
     trial: Trial,
     *,
-    restricted: Sequence[Collection[int]] = (),
+    restricted: Mapping[str, Collection[int]] | None = None,
 ) -> Audited:
-    """Run a decoder on a trial; `restricted` names layers for further recorders that look at those alone."""
-    recorders = [Recorder(model), *(Recorder(model, layers=layers) for layers in restricted)]
+    """Run a decoder on a trial; `restricted` gives layers for further recorders that look at those alone, by a name."""
+    restricted = restricted or {}
+    recorders = [Recorder(model), *(Recorder(model, layers=layers) for layers in restricted.values())]
     with ExitStack() as stack:
         for recorder in recorders:
             stack.enter_context(recorder)
@@ -77,8 +79,16 @@ def audit(
         for name, output, stream, judgement in zip(names, outputs, *full, strict=True)
     ]
     return Audited(
-        outputs=outputs, judgements=full[1], causes=causes, others=tuple(judgements for _, judgements in partial)
+        outputs=outputs,
+        judgements=full[1],
+        causes=causes,
+        by_layers={**{name: one for name, (_, one) in zip(restricted, partial, strict=True)}, "all": full[1]},
     )
+
+
+def ends_of(subject: Subject) -> dict[str, set[int]]:
+    """Return the layers that an auditor in a hurry would look at: the first, or the first and the last."""
+    return {"first": {0}, "ends": {0, subject.model.config.num_hidden_layers - 1}}
 
 
 def _judged(recorder: Recorder, outputs: list[list[int]], draft: Any, trial: Trial) -> tuple[Any, list[Judgement]]:

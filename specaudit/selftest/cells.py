@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from specaudit.core.comparison import partial_match
@@ -11,7 +12,7 @@ from specaudit.faults.applicability import inapplicable
 from specaudit.faults.decoder import FaultyDecoder
 from specaudit.faults.fault import Group
 from specaudit.faults.moments import AT
-from specaudit.selftest.audited import Audited, audit
+from specaudit.selftest.audited import Audited, audit, ends_of
 from specaudit.text.rouge import rouge_l
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ TRIES = 6
 """Draft seeds that are tried for one in which the fault can be made."""
 
 
-def try_fault(fault: Fault, layout: Layout, subject: Subject, *, seed: int) -> CellOutcome:
-    """Return what becomes of a fault in a layout."""
+def try_fault(fault: Fault, layout: Layout, subject: Subject, *, seed: int, ablates: bool = False) -> CellOutcome:
+    """Return what becomes of a fault in a layout; `ablates` asks what recorders of some layers alone would have seen."""
     reason = inapplicable(fault, layout, subject.model)
     if reason is not None:
         return _cell(fault, layout, Outcome.INAPPLICABLE, remark=reason)
@@ -33,7 +34,13 @@ def try_fault(fault: Fault, layout: Layout, subject: Subject, *, seed: int) -> C
         return _cell(fault, layout, Outcome.NOT_MADE, remark=f"no token of the outputs can end a row {fault.end}")
     for number in range(seed, seed + TRIES):
         decoder = decoder_with(fault, layout)
-        audited = audit(decoder.decode, subject.model, trial.draft(fault.replaced, seed=number), trial)
+        audited = audit(
+            decoder.decode,
+            subject.model,
+            trial.draft(fault.replaced, seed=number),
+            trial,
+            restricted=ends_of(subject) if ablates else None,
+        )
         touched = _touched(fault, decoder, audited, trial)
         if touched and (fault.group is not Group.ACCEPTANCE or not _holds_padding(audited, trial)):
             return _judged(fault, layout, subject, trial, audited, touched)
@@ -97,7 +104,14 @@ def _judged(
     else:
         outcome = Outcome.RIGHT if alarm is None else Outcome.FALSE_ALARM
     remark = None if alarm is None else f"row {alarm}, not touched, is {audited.judgements[alarm].sync}"
-    return _cell(fault, layout, outcome, rows=rows, remark=remark)
+    return replace(
+        _cell(fault, layout, outcome, rows=rows, remark=remark),
+        seen_by=tuple(
+            name
+            for name, judgements in audited.by_layers.items()
+            if any(judgements[row].sync is not Sync.CERTIFIED for row in touched)
+        ),
+    )
 
 
 def _row(row: int, fault: Fault, subject: Subject, trial: Trial, audited: Audited, step: int | None) -> RowOutcome:

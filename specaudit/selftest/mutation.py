@@ -13,7 +13,7 @@ from specaudit.faults.decoder import FaultyDecoder
 from specaudit.faults.fault import End, Layout
 from specaudit.faults.mutants import draw_mutant, injection_of
 from specaudit.faults.sight import has_windows
-from specaudit.selftest.audited import audit
+from specaudit.selftest.audited import audit, ends_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,19 +39,17 @@ def try_mutant(number: int, subject: Subject, *, seed: int) -> MutantOutcome:
         subject.model,
         trial.draft(mutant.replaced, seed=seed),
         trial,
-        restricted=({0}, {0, layers - 1}),
+        restricted=ends_of(subject),
     )
-    changes_logits = _changes_logits(subject, trial, decoder, audited.outputs)
-    first, ends = audited.others
-    seen_by = {"first": first, "ends": ends, "all": audited.judgements}
+    is_changed = changes_logits(subject, trial, decoder, audited.outputs)
     is_certified = _are_certified(audited.judgements)
     return MutantOutcome(
         number=number,
         description=mutant.description,
-        fate=Fate.CAUGHT if not is_certified else Fate.SURVIVED if changes_logits else Fate.HARMLESS,
-        changes_logits=changes_logits,
+        fate=Fate.CAUGHT if not is_certified else Fate.SURVIVED if is_changed else Fate.HARMLESS,
+        changes_logits=is_changed,
         changes_output=audited.outputs != trial.expected,
-        seen_by=tuple(name for name, judgements in seen_by.items() if not _are_certified(judgements)),
+        seen_by=tuple(name for name, judgements in audited.by_layers.items() if not _are_certified(judgements)),
     )
 
 
@@ -59,7 +57,7 @@ def _are_certified(judgements: Sequence[Judgement]) -> bool:
     return all(judgement.sync is Sync.CERTIFIED for judgement in judgements)
 
 
-def _changes_logits(subject: Subject, trial: Trial, decoder: FaultyDecoder, outputs: Sequence[Sequence[int]]) -> bool:
+def changes_logits(subject: Subject, trial: Trial, decoder: FaultyDecoder, outputs: Sequence[Sequence[int]]) -> bool:
     """Return whether the logits that chose some emitted token are not those of an uncached forward."""
     for prompt, output, chosen in zip(trial.prompts, outputs, decoder.chosen_logits, strict=True):
         truth = uncached_logits(subject.model, prompt, output)

@@ -38,9 +38,15 @@ def choose_faults(names: Sequence[str] | None) -> tuple[Fault, ...]:
 
 
 def audit_subject(
-    subject: Subject, faults: Sequence[Fault], *, mutants: int, seed: int, on_step: Callable[[], None]
+    subject: Subject,
+    faults: Sequence[Fault],
+    *,
+    mutants: int,
+    seed: int,
+    on_step: Callable[[], None],
+    ablates: bool = False,
 ) -> SubjectOutcome:
-    """Try faults, legal variants and mutants on a model; `on_step` is called after each."""
+    """Try faults, legal variants and mutants on a model; `on_step` is called after each, `ablates` as in `try_fault`."""
 
     def noted(outcomes: Iterator[Any]) -> tuple[Any, ...]:
         kept = []
@@ -51,7 +57,9 @@ def audit_subject(
 
     return SubjectOutcome(
         subject=subject.name,
-        cells=noted(try_fault(fault, layout, subject, seed=seed) for fault in faults for layout in Layout),
+        cells=noted(
+            try_fault(fault, layout, subject, seed=seed, ablates=ablates) for fault in faults for layout in Layout
+        ),
         variants=noted(_variants(subject, seed)),
         mutants=noted(try_mutant(number, subject, seed=seed) for number in range(mutants)),
     )
