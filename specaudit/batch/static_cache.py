@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,10 +17,13 @@ if TYPE_CHECKING:
 class StaticSlotCache(SlotCache):
     """Slots are filled in order and never move."""
 
-    def __init__(self, model: PreTrainedModel, *, size: int) -> None:
-        """Make an empty cache of `size` slots a row, for a model without windows."""
+    def __init__(self, model: PreTrainedModel, *, rows: int, size: int) -> None:
+        """Make an empty cache of `size` slots in each of `rows` rows, for a model without windows."""
         super().__init__(model)
-        self.cache = StaticCache(config=model.config, max_cache_len=size)
+        options: dict[str, Any] = {"config": model.config, "max_cache_len": size}
+        if "max_batch_size" in signature(StaticCache.__init__).parameters:  # transformers before 4.56 fills it at once
+            options |= {"max_batch_size": rows, "device": model.device, "dtype": model.dtype}
+        self.cache = StaticCache(**options)
         self._device = model.device
         self._takes_places = "cache_position" in accepted_arguments(model)
         self._used = 0

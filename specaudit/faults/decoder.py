@@ -72,7 +72,11 @@ class FaultyDecoder:
         rows = start_rows(prompts, budget=max_new_tokens, eos_token_ids=eos_token_ids)
         size = max(map(len, prompts)) * (1 if self.places is None else len(prompts))
         size += (max_new_tokens + 2) * (draft_tokens + 1) * (1 if self.places is None else len(prompts))
-        cache = StaticSlotCache(target, size=size) if self.layout is Layout.STATIC else SlotCache(target)
+        cache = (
+            StaticSlotCache(target, rows=self.places or len(prompts), size=size)
+            if self.layout is Layout.STATIC
+            else SlotCache(target)
+        )
         self.chosen_logits = [[] for _ in rows]
         call = _Call(
             decoder=self,

@@ -30,7 +30,7 @@ def decode(
     session = open_session(draft, pad_token_id=pad_token_id, device=target.device)
     batch = left_pad(prompts, pad_token_id=pad_token_id, device=target.device)
     size = batch.input_ids.shape[1] + max_new_tokens * (draft_tokens + 1) + 3
-    feeder = Feeder(target, StaticSlotCache(target, size=size))
+    feeder = Feeder(target, StaticSlotCache(target, rows=len(prompts), size=size))
     mask = batch.attention_mask
     logits = feeder.feed(batch.input_ids, attention_mask=mask, position_ids=batch.position_ids)
     for row, token in zip(rows, logits[:, -1].argmax(-1).tolist(), strict=True):
