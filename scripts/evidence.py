@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +34,11 @@ def main() -> None:
     parser.add_argument("--smollm2", type=int, default=13, help="prompts on SmolLM2; 0 leaves it out")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
-        runs = {name: audit(*arguments, folder=Path(scratch) / str(number))
-                for number, (name, arguments) in enumerate(_plans(options))}  # fmt: skip
+        plans = _plans(options)
+        with ThreadPoolExecutor(max_workers=2) as workers:  # one torch thread each
+            folders = [Path(scratch) / str(number) for number in range(len(plans))]
+            audits = workers.map(lambda plan, folder: audit(*plan[1], folder=folder), plans, folders)
+            runs = dict(zip([name for name, _ in plans], audits, strict=True))
         _write_table(runs)
         _write_llama(next(iter(runs.values())))
         sys.exit(0 if all(_is_lossless(run) for run in runs.values()) else 1)
@@ -65,8 +69,8 @@ def _write_table(runs: dict[str, AuditRun]) -> None:
 
 def _write_llama(run: AuditRun) -> None:
     arms = run.report["arms"]
-    lines = ["| decoder | identical | hazard per token (95 %) | clean | violated | acceptance |",
-             "| --- | --- | --- | --- | --- | --- |"]  # fmt: skip
+    lines = ["| decoder | identical | hazard per token (95 %) | certified | violated | causes | acceptance |",
+             "| --- | --- | --- | --- | --- | --- | --- |"]  # fmt: skip
     lines += [_cells(_summary(arm)) for arm in arms]
     categories = [share["category"] for share in arms[0]["categories"]]
     lines += ["", "Identical by category:", "", _cells(["category", *(arm["decoder"] for arm in arms)])]
@@ -83,8 +87,9 @@ def _summary(arm: dict[str, Any]) -> list[str]:
         arm["decoder"],
         f"{arm['verdicts']['identical']}/{arm['cases']}",
         f"{hazard['rate']:.5f} ({hazard['low']:.5f} to {hazard['high']:.5f})",
-        str(syncs["clean"]),
+        str(syncs["certified"]),
         str(syncs["violated"]),
+        ", ".join(f"{cause} {count}" for cause, count in sorted(arm["causes"].items(), key=lambda one: -one[1])) or "-",
         "-" if acceptance is None else f"{acceptance['rate']:.0%}",
     ]
 

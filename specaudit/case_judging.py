@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from specaudit.checks.causes.case import case_causes
+from specaudit.checks.evidence import case_evidence
 from specaudit.checks.judgement import Judgement, judge
 from specaudit.checks.streams import ragged_steps, trace_streams
 from specaudit.core.records import CaseResult, CauseFinding, Coverage, case_id
@@ -14,11 +15,13 @@ from specaudit.noise import draft_choice_of
 from specaudit.output_comparison import compare_output
 from specaudit.reference import ids_digest
 from specaudit.text.description import described
+from specaudit.trace.growth import grow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence, Set
 
     from specaudit.checks.streams import Stream
+    from specaudit.core.evidence import CaseEvidence
     from specaudit.core.records import Arm
     from specaudit.decoder_call import DecoderCall, PromptCase
     from specaudit.models.loaded import LoadedModel
@@ -52,6 +55,7 @@ class CaseJudge:
         self.eos_token_ids = eos_token_ids
         self.vocabulary = vocabulary
         self.logits_are_processed = logits_are_processed
+        self._evidence: list[CaseEvidence] = []
 
     def results(
         self, arm: Arm, unit: int, number: int, cases: Sequence[PromptCase], call: DecoderCall, *, draft: Any
@@ -60,17 +64,31 @@ class CaseJudge:
         outputs: Sequence[tuple[int, ...] | str | None] = call.outputs or [None] * len(cases)
         output_ids = [output if isinstance(output, tuple) else () for output in outputs]
         streams = trace_streams(call.trace, [case.prompt_ids for case in cases], output_ids)
+        trie = grow(call.trace)
         judgements = judge(
             call.trace,
             streams,
+            trie=trie,
             logits_are_processed=self.logits_are_processed,
             draft_choice=draft_choice_of(draft),
         )
         ragged = ragged_steps(streams)
-        return [
+        results = [
             self._result(arm, unit, number, cases, place, call, outputs[place], stream, judgement, ragged)
             for place, (stream, judgement) in enumerate(zip(streams, judgements, strict=True))
         ]
+        self._evidence += [
+            evidence
+            for result, stream in zip(results, streams, strict=True)
+            if result.sync is Sync.VIOLATED
+            and (evidence := case_evidence(result.case_id, call.trace, trie, stream, result.findings, result.causes))
+        ]
+        return results
+
+    def take_evidence(self) -> tuple[CaseEvidence, ...]:
+        """Return what was kept of violated cases since the last call."""
+        taken, self._evidence = tuple(self._evidence), []
+        return taken
 
     def _result(
         self,

@@ -145,6 +145,9 @@ class Noise:
             for judgement in judge(recorder.trace, trace_streams(recorder.trace, batch, made)):
                 if judgement.sync is Sync.VIOLATED and problem is None:
                     problem = judgement.findings[0].message
+            references = [list(self._references[prompt]) for prompt in batch]
+            if decode is greedy.decode and made != references and problem is None:
+                problem = "decoding the same prompt again gives another output"
             pairs = zip(batch, made, strict=True)
             outputs += [PromptedOutput(prompt_ids=prompt, output_ids=tuple(output)) for prompt, output in pairs]
         return outputs, problem

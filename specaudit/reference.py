@@ -1,7 +1,8 @@
 """The reference: the target's own batch-1 greedy output, kept between runs.
 
 A stored output is found by everything that decides it: the target's weights and configuration, the prompt's ids, the
-settings, and the versions of the libraries that computed it. A file that cannot be read is computed again.
+settings, and the versions of the libraries that computed it. A file that cannot be read is computed again. It is watched
+like every decoder: a target whose own cache goes wrong gives no reference, and so no evidence.
 """
 
 from __future__ import annotations
@@ -18,8 +19,12 @@ import torch
 import transformers
 
 from specaudit.cache_folder import cache_root
+from specaudit.checks.judgement import judge
+from specaudit.checks.streams import trace_streams
+from specaudit.core.vocabulary import Sync
 from specaudit.decoders import greedy
 from specaudit.decoders.greedy import NanLogitsError
+from specaudit.trace.recorder import Recorder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +34,7 @@ if TYPE_CHECKING:
 
     from specaudit.models.loaded import LoadedModel
 
-ALGORITHM = 3
+ALGORITHM = 4
 """Raised whenever the reference decoder changes what it computes."""
 
 
@@ -87,20 +92,30 @@ class Reference:
         stored = self._read(path, prompt_ids)
         if stored is not None:
             return ReferenceOutput(output_ids=stored, cached=True)
+        recorder = Recorder(self.target.model)
         try:
-            (output,) = greedy.decode(
-                self.target.model,
-                None,
-                self.target.tokenizer,
-                [list(prompt_ids)],
-                max_new_tokens=self.max_new_tokens,
-                draft_tokens=0,
-                eos_token_ids=set(self.eos_token_ids),
-                pad_token_id=self.target.pad_token_id,
-                generation_config=self.generation_config,
-            )
+            with recorder:
+                (output,) = greedy.decode(
+                    self.target.model,
+                    None,
+                    self.target.tokenizer,
+                    [list(prompt_ids)],
+                    max_new_tokens=self.max_new_tokens,
+                    draft_tokens=0,
+                    eos_token_ids=set(self.eos_token_ids),
+                    pad_token_id=self.target.pad_token_id,
+                    generation_config=self.generation_config,
+                )
         except NanLogitsError as error:
             return ReferenceOutput(output_ids=(), cached=False, error=f"no reference: {error}")
+        (judged,) = judge(
+            recorder.trace,
+            trace_streams(recorder.trace, [prompt_ids], [output]),
+            logits_are_processed=self.generation_config is not None,
+        )
+        if judged.sync is Sync.VIOLATED:
+            why = f"no reference: the target's own greedy decoding is not right, {judged.findings[0].message}"
+            return ReferenceOutput(output_ids=(), cached=False, error=why)
         _write(path, _document(prompt_ids, output))
         return ReferenceOutput(output_ids=tuple(output), cached=False)
 

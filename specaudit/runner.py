@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from specaudit.call_timeout import CallTimedOutError, call_timeout, check_timeout_is_possible
@@ -21,6 +21,7 @@ from specaudit.core.events import (
     UnitFinished,
     UnitStarted,
 )
+from specaudit.core.evidence import CaseEvidence, token_ids_of
 from specaudit.core.records import UNIT_BATCHES, CaseResult, ModelRecord, UnitTiming
 from specaudit.core.vocabulary import Compared
 from specaudit.decoder_call import DecoderCall, PromptCase
@@ -45,7 +46,7 @@ from specaudit.threads import torch_threads
 from specaudit.trace.recorder import Recorder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from specaudit.core.records import Arm, AuditPlan
     from specaudit.models.loaded import ModelPair
@@ -162,6 +163,7 @@ class Audit:
         self.judge = self._judge()
         self.draft_record = self._draft_record(pair)
         self.generated_ids = set(selection.done_ids)
+        self.evidence: list[CaseEvidence] = []  # of the unit under way
         self.canary = canary
         self.culprit: str | None = None  # decoder that left the target computing something else
 
@@ -239,6 +241,7 @@ class Audit:
         decoder = self.decoders[arm.decoder]
         size = self._call_size(arm)
         results: list[CaseResult] = []
+        self.evidence = []
         seconds = 0.0
         for number, first in enumerate(range(0, len(cases), size)):
             if not self.selection.takes_call(number):
@@ -248,6 +251,7 @@ class Audit:
             seconds += call.seconds
             results += self.judge.results(arm, unit, number, batch, call, draft=self.drafts.for_seed(arm.seed))
             self.generated_ids.update(token for output in call.outputs or () for token in _ids(output))
+            self._keep_evidence(self.judge.take_evidence())
             yield CallFinished(cases=len(batch))
         for control in self.judge.noise.take_unreported():
             yield FloorMeasured(control=control)
@@ -262,6 +266,7 @@ class Audit:
                 seconds=seconds,
                 generated_tokens=_generated_tokens(results),
             ),
+            evidence=tuple(self.evidence),
         )
 
     def _call(self, decoder: ResolvedDecoder, arm: Arm, cases: Sequence[PromptCase]) -> DecoderCall:
@@ -308,6 +313,9 @@ class Audit:
             outputs, error = None, "the decoder left the draft computing something else (weights, hooks or code)"
         return DecoderCall(outputs=outputs, error=error, trace=recorder.trace, seconds=seconds)
 
+    def _keep_evidence(self, evidence: Sequence[CaseEvidence]) -> None:
+        self.evidence += [replace(one, token_texts=self._texts(token_ids_of(one))) for one in evidence]
+
     def _rendered_prompts(self) -> list[tuple[int, ...]]:
         """Return the token ids of every prompt; of a question whose second turn is asked, those of the first."""
         require_chat_template(self.prompt_set, self.target)
@@ -346,9 +354,12 @@ class Audit:
 
     def _token_texts(self) -> dict[int, str]:
         """Return the text of each token that the reference or a candidate generated."""
+        return self._texts(self.generated_ids)
+
+    def _texts(self, token_ids: Collection[int]) -> dict[int, str]:
         anchor = self.target.tokenizer("a", add_special_tokens=False)["input_ids"][-1:]
         before = len(self._text(anchor))  # tokenizers that strip a leading space do so here, not from the token
-        return {token: self._text([*anchor, token])[before:] for token in sorted(self.generated_ids)}
+        return {token: self._text([*anchor, token])[before:] for token in sorted(token_ids)}
 
     def _target_record(self) -> ModelRecord:
         return _model_record(

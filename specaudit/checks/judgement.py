@@ -10,6 +10,7 @@ never violated and never clean.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from specaudit.checks.causes.acceptance import unverified
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 
 CHECKS = (check_rect, check_pos)
 
+PROCESSED = "its logits are processed before a token is chosen"
+"""Why a case is clean at best, where the generation config applies."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
@@ -45,7 +49,7 @@ class Judgement:
     """Outcome."""
 
     reason: str | None
-    """What was not observed, for `unobserved`; else None."""
+    """What was not observed, for `unobserved`; what keeps a `clean` case from being certified; else None."""
 
     findings: tuple[Finding, ...]
     """First failure of each check, earliest first."""
@@ -61,13 +65,15 @@ def judge(
     *,
     logits_are_processed: bool = False,
     draft_choice: DraftChoice = lambda prefix: None,
+    trie: PrefixTrie | None = None,
 ) -> list[Judgement]:
     """Return the sync of every case of a traced call, whose streams `trace_streams` returned.
 
-    Where processors change logits before a token is chosen, what the target chose is not known: contexts are judged, and a
-    case is at best clean.
+    `trie` is the one grown from the trace, for a caller who looks into it afterwards. Where processors change logits
+    before a token is chosen, what the target chose is not known: contexts are judged, and a case is at best clean.
     """
-    judging = _Judging(trace, streams, grow(trace), draft_choice, logits_are_processed=logits_are_processed)
+    trie = grow(trace) if trie is None else trie
+    judging = _Judging(trace, streams, trie, draft_choice, logits_are_processed=logits_are_processed)
     return [judging.judge(stream) for stream in streams]
 
 
@@ -104,7 +110,7 @@ class _Judging:
         if not findings and blind is None and unwarranted is not None:
             return self._never_fed(stream, unwarranted)
         if findings:
-            shown = _first_of_each_check(findings)
+            shown = self._first_of_each_check(findings)
             causes = trace_causes(self.trace, self.trie, stream, shown, unwarranted, self.draft_choice)
             return Judgement(sync=Sync.VIOLATED, reason=None, findings=shown, causes=causes)
         return self._sound() if unwarranted is None else _unobserved(blind or "nothing shows why")
@@ -115,13 +121,14 @@ class _Judging:
         return warrant.standing is Standing.WARRANTED
 
     def _sound(self) -> Judgement:
-        sync = Sync.CLEAN if self.logits_are_processed else Sync.CERTIFIED
-        return Judgement(sync=sync, reason=None, findings=())
+        caveats = (*([PROCESSED] if self.logits_are_processed else []), *self.trace.caveats)
+        sync = Sync.CLEAN if caveats else Sync.CERTIFIED
+        return Judgement(sync=sync, reason="; ".join(caveats) or None, findings=())
 
     def _placed_findings(self, stream: Stream) -> tuple[list[Finding], str | None]:
         """Return what the checks find in the places where the stream's tokens were fed, and what was not observed there."""
         failures = {
-            attempt: self._failures(self.trace.steps[attempt.step], attempt)
+            attempt: _failures(self.trace.steps[attempt.step], attempt)
             for attempts in (*stream.attempts[:-1], *stream.shared[:-1])  # nothing rests on the last token
             for attempt in attempts
         }
@@ -139,18 +146,35 @@ class _Judging:
             unsound += failures[attempt] or ()
         return unsound, blind
 
-    def _failures(self, step: Step, attempt: Attempt) -> tuple[Finding, ...] | None:
-        """Return the findings of one attempt, () when sound, None when the step was not observed.
+    def _first_of_each_check(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+        """Return the first finding of each check, earliest first.
 
-        Where positions are wrong, a token may be taken for another of its kind; slots that are the path of what was fed
-        before it are right, whatever the stream it was read as.
+        Where positions are wrong, a token may be taken for another of its kind, and the number of slots that it saw for
+        wrong: slots that are the path of what was fed before it are right, whatever token it was read as.
         """
-        if step.obstacles:
-            return None
-        found = [finding for check in CHECKS if (finding := check(step, attempt)) is not None]
-        if len(found) == len(CHECKS) and sees_its_path(self.trie, step, attempt.row, attempt.query, attempt.write):
-            found = [finding for finding in found if finding.check is not Check.RECT]
-        return tuple(found)
+        first: dict[Check, Finding] = {}
+        for finding in sorted(findings, key=_moment):
+            if finding.check in first:
+                continue
+            if finding.check is not Check.RECT or Check.POS not in first or not self._sees_its_path(finding):
+                first[finding.check] = finding
+        return tuple(first.values())
+
+    def _sees_its_path(self, finding: Finding) -> bool:
+        step = self.trace.steps[finding.step]
+        ids = step.input_ids
+        if ids is None:
+            return False
+        write = self._first_writes[finding.step] + finding.row * ids.shape[1] + finding.query
+        return sees_its_path(self.trie, step, finding.row, finding.query, write)
+
+    @cached_property
+    def _first_writes(self) -> dict[int, int]:
+        """Return the index of the first write of each step."""
+        first: dict[int, int] = {}
+        for place, made in enumerate(self.trace.writes):
+            first.setdefault(made.step, place)
+        return first
 
     def _with_origin(
         self, findings: list[Finding], blind: str | None, warrant: TokenWarrant, stream: Stream
@@ -209,11 +233,11 @@ def _unobserved(reason: str) -> Judgement:
     return Judgement(sync=Sync.UNOBSERVED, reason=reason, findings=())
 
 
-def _first_of_each_check(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    first: dict[Check, Finding] = {}
-    for finding in sorted(findings, key=_moment):
-        first.setdefault(finding.check, finding)
-    return tuple(first.values())
+def _failures(step: Step, attempt: Attempt) -> tuple[Finding, ...] | None:
+    """Return the findings of one attempt, () when sound, None when the step was not observed."""
+    if step.obstacles:
+        return None
+    return tuple(finding for check in CHECKS if (finding := check(step, attempt)) is not None)
 
 
 def _moment(finding: Finding) -> tuple[int, int, int]:

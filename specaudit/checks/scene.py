@@ -32,6 +32,10 @@ class SlotKind(Enum):
     STRANGE = "bits that nobody wrote"
 
 
+_ORDER = {kind: place for place, kind in enumerate(SlotKind)}
+"""Which of several kinds a slot is given whose bits stand for more than one: the first."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
     """One column of a row's cache, as a query's stream sees it."""
@@ -108,15 +112,16 @@ class Scenery:
         self.stream = stream
         attempts = [attempt for of_token in stream.attempts for attempt in of_token]
         self._index_of_write = {attempt.write: attempt.stream_index for attempt in attempts}
-        self._own_blocks = {(attempt.step, attempt.row) for attempt in attempts}
-        self._index_at = {(attempt.step, attempt.row, attempt.query): attempt.stream_index for attempt in attempts}
+        self._blocks: dict[tuple[int, int], dict[int, int]] = {}  # (step, row) -> query -> stream index
+        for attempt in sorted(attempts, key=lambda attempt: attempt.query):
+            self._blocks.setdefault((attempt.step, attempt.row), {})[attempt.query] = attempt.stream_index
         self._labels: dict[int, tuple[SlotKind, int | None, Write | None]] = {}
 
     def scene(self, step: int, row: int, query: int, *, layer: int | None = None, index: int | None = None) -> Scene:
         """Return what a query saw in the group of layers that holds `layer`; `index` says which token it is, if known."""
         of_step = self.trace.steps[step]
         view = next((view for view in of_step.views if layer in view.layers), of_step.views[0])
-        known = self._index_at.get((step, row, query), index)
+        known = self.index_at(step, row, query)
         own = int(view.own_slots[row, query])
         slots = tuple(
             self._slot(view, row, query, column) for column in range(view.width) if column != own or own == UNKNOWN
@@ -126,18 +131,18 @@ class Scenery:
             view=view,
             row=row,
             query=query,
-            index=len(self.stream.tokens) - 1 if known is None else known,
+            index=next((place for place in (known, index) if place is not None), len(self.stream.tokens) - 1),
             stream=self.stream,
             slots=slots,
         )
 
     def index_at(self, step: int, row: int, query: int) -> int | None:
         """Return which token of the stream its own row fed there, or None."""
-        return self._index_at.get((step, row, query))
+        return self.block(step, row).get(query)
 
     def block(self, step: int, row: int) -> dict[int, int]:
         """Return the stream indices of the tokens that a row fed in a step, by query."""
-        return {at[2]: index for at, index in sorted(self._index_at.items()) if at[:2] == (step, row)}
+        return self._blocks.get((step, row), {})
 
     def _is_beside_prompt(self, write: Write) -> bool:
         """Return whether a write stands before the first token of the stream's row, or in a run of one id to its end.
@@ -148,9 +153,10 @@ class Scenery:
         ids = self.trace.steps[write.step].input_ids
         if ids is None or 0 not in block.values():
             return False
-        first = next(query for query, index in block.items() if index == 0)
+        if write.query < next(query for query, index in block.items() if index == 0):
+            return True
         rest = ids[write.row, write.query :]
-        return write.query < first or (len(rest) > 1 and bool((rest == rest[0]).all()) and write.query > max(block))
+        return write.query > max(block) and len(rest) > 1 and bool((rest == rest[0]).all())
 
     def _slot(self, view: LayerView, row: int, query: int, column: int) -> Slot:
         content = int(view.contents[row, column])
@@ -177,9 +183,14 @@ class Scenery:
         return self._label_of(sorted(writes)) if writes else (SlotKind.STRANGE, None, None)
 
     def _label_of(self, writes: Iterable[int]) -> tuple[SlotKind, int | None, Write | None]:
-        labels = [self._label_of_write(write) for write in writes]
-        order = list(SlotKind)
-        return min(labels, key=lambda label: order.index(label[0]))
+        best: tuple[SlotKind, int | None, Write | None] = SlotKind.STRANGE, None, None
+        for write in writes:
+            label = self._label_of_write(write)
+            if label[0] is SlotKind.TOKEN:
+                return label
+            if _ORDER[label[0]] < _ORDER[best[0]]:
+                best = label
+        return best
 
     def _label_of_write(self, number: int) -> tuple[SlotKind, int | None, Write | None]:
         write, node = self.trace.writes[number], self.trie.node_of_write[number]
@@ -191,6 +202,6 @@ class Scenery:
         shared = common_length(path, self.stream.tokens)
         if shared == len(path) and self.trie.flaws[node] is None:
             return SlotKind.TOKEN, shared - 1, write
-        if (write.step, write.row) in self._own_blocks:
+        if self.block(write.step, write.row):
             return SlotKind.DRAFT, len(path) - 1, write
         return SlotKind.FOREIGN, len(path) - 1, write

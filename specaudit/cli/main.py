@@ -12,6 +12,7 @@ import typer
 from specaudit import __version__
 from specaudit.cli.decoders import decoders
 from specaudit.cli.doctor import doctor
+from specaudit.cli.explain import explain
 from specaudit.cli.replay import replay
 from specaudit.cli.run import run
 from specaudit.cli.selftest import selftest
@@ -27,6 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(run)
+app.command()(explain)
 app.command()(replay)
 app.command()(decoders)
 app.command()(doctor)

@@ -149,6 +149,8 @@ class _Session:
             case UnitFinished():
                 self.cases += event.results
                 self.timings.append(event.timing)
+                for evidence in event.evidence:
+                    self.directory.write_evidence(evidence)
                 self.directory.append_unit(event.results, event.timing)
             case FloorMeasured():
                 self.controls[event.control.batch_size, event.control.draft_tokens] = event.control

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from specaudit.core.evidence import CaseEvidence
     from specaudit.core.records import Arm, AuditPlan, CaseResult, LeftOut, ModelRecord, UnitTiming
     from specaudit.core.scores import Control
 
@@ -103,6 +104,9 @@ class UnitFinished:
 
     timing: UnitTiming
     """Time spent in the decoder."""
+
+    evidence: tuple[CaseEvidence, ...] = ()
+    """What was seen at the origin of each violated case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

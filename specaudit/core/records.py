@@ -306,7 +306,7 @@ class CaseResult:
     """Outcome of the checks inside the target."""
 
     sync_reason: str | None
-    """What was not observed, for `unobserved`; else None."""
+    """What was not observed, for `unobserved`; what keeps a `clean` case from being certified; else None."""
 
     findings: tuple[Finding, ...]
     """First failure of each check, earliest first; empty unless `violated`."""

@@ -2,6 +2,7 @@
 
 manifest.json    the plan as passed, what was loaded, versions
 samples.jsonl    one line a case, appended a unit at a time in one write
+traces/          one file a violated case: what was seen at its origin
 units.jsonl      one line a unit: time spent in the decoder
 tokens.json      text of each generated token id, for diffs
 report.json      verdict and summaries, written last
@@ -13,10 +14,12 @@ import json
 import os
 from contextlib import suppress
 from dataclasses import asdict, fields
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from specaudit.core.comparison import Divergence
 from specaudit.core.errors import InputError, UsageError
+from specaudit.core.evidence import CaseEvidence, read_evidence
 from specaudit.core.records import CaseResult, CauseFinding, Coverage, Finding, SymptomFinding, UnitTiming
 from specaudit.core.scores import Control, NoiseFloor
 from specaudit.core.vocabulary import Cause, Check, Compared, Symptom, Sync, Verdict
@@ -118,9 +121,57 @@ class RunDirectory:
         controls = [_read_control(line, where=f"{where}:{number}") for number, line in enumerate(lines, 1)]
         return tuple({(one.batch_size, one.draft_tokens): one for one in controls}.values())
 
+    def write_evidence(self, evidence: CaseEvidence) -> None:
+        """Write what was seen of one violated case."""
+        path = self._evidence_path(evidence.case_id)
+        path.parent.mkdir(exist_ok=True)
+        torn = path.with_name(path.name + ".part")
+        text = json.dumps({"schema_version": SCHEMA_VERSION, **asdict(evidence)}, ensure_ascii=False)
+        torn.write_text(text + "\n", encoding="utf-8", errors="replace")
+        torn.replace(path)
+
+    def read_evidence(self, case_id: str) -> CaseEvidence | None:
+        """Return what was seen of a violated case, or None where nothing was kept.
+
+        Raises InputError for a file that is no evidence, or that of another case.
+        """
+        path = self._evidence_path(case_id)
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            del document["schema_version"]
+            evidence = read_evidence(document)
+        except OSError:
+            return None
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InputError(
+                f"not the evidence of a case: {type(error).__name__}: {error}",
+                where=str(path),
+                way_out="run the case again; the file was edited.",
+            ) from error
+        if evidence.case_id != case_id:
+            raise InputError(
+                f"the evidence of another case, '{evidence.case_id}'",
+                where=str(path),
+                way_out="run the case again; the file was edited.",
+            )
+        return evidence
+
+    def _evidence_path(self, case_id: str) -> Path:
+        """Return the file of a case: its identifier as far as any file system takes it, and its digest."""
+        plain = "".join(one if one.isascii() and one.isalnum() else "-" for one in case_id).strip("-")
+        return self.path / "traces" / f"{plain[-60:]}-{sha256(case_id.encode(errors='replace')).hexdigest()[:8]}.json"
+
     def write_token_texts(self, token_texts: Mapping[int, str]) -> None:
         """Write the texts of token ids."""
         self._write("tokens.json", {str(token): text for token, text in token_texts.items()})
+
+    def read_token_texts(self) -> dict[int, str]:
+        """Return the texts of token ids; none where the run was interrupted or the file cannot be read."""
+        try:
+            document = json.loads((self.path / "tokens.json").read_text(encoding="utf-8"))
+            return {int(token): str(text) for token, text in document.items()}
+        except (OSError, ValueError, AttributeError):
+            return {}
 
     def write_report(self, report: Mapping[str, Any]) -> None:
         """Write the report."""

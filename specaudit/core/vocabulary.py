@@ -38,7 +38,7 @@ class Sync(StrEnum):
     """The target chose every token of the output at exactly its prefix: all slots, positions and layers were right."""
 
     CLEAN = "clean"
-    """All slots, positions and layers were right; what the target chose was not checked (its logits are processed)."""
+    """All slots, positions and layers were right; what that proves is limited, and the case says why."""
 
     VIOLATED = "violated"
     """An emitted token lacks a warrant: a check failed for something that it rests on."""

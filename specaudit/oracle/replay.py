@@ -18,6 +18,7 @@ from torch import Tensor
 from specaudit.batch.cache import accepted_arguments
 from specaudit.batch.padding import right_pad
 from specaudit.core.scores import Replay, TokenScore
+from specaudit.trace.premises import length_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,9 +34,6 @@ TOKEN_BUDGET = 4096
 
 LOGIT_BUDGET = 2**26
 """Most logits held at once (256 MiB in float32), unless one token alone has more."""
-
-LENGTH_DEPENDENT = ("dynamic", "longrope")
-"""Kinds of rotary embedding whose angles depend on the longest position fed, once it passes the original length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +87,7 @@ def replay(
     """
     _check(model, outputs)
     scored = model if dtype is None else copy_in(model, dtype)
-    limit = _length_limit(scored)
+    limit = length_limit(scored)
     errors = {
         number: f"the model's position encoding depends on the length beyond {limit} tokens"
         for number, output in enumerate(outputs)
@@ -265,18 +263,3 @@ def _vocabulary_size(model: PreTrainedModel) -> int:
     """Return the width of the logits."""
     head: Any = model.get_output_embeddings()  # type: ignore[no-untyped-call]
     return int(model.config.get_text_config().vocab_size if head is None else head.weight.shape[0])
-
-
-def _length_limit(model: PreTrainedModel) -> int | None:
-    """Return the length beyond which positions are encoded by the longest in the batch, or None for no such length.
-
-    Releases of transformers keep the rotary parameters under two names, and per kind of layer where kinds differ.
-    """
-    config: Any = model.config.get_text_config()
-    found = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
-    kinds = [found, *(one for one in found.values() if isinstance(one, dict))]
-    dependent = [kind for kind in kinds if kind.get("rope_type", kind.get("type")) in LENGTH_DEPENDENT]
-    if not dependent:
-        return None
-    own = getattr(config, "original_max_position_embeddings", None) or config.max_position_embeddings
-    return min(int(kind.get("original_max_position_embeddings") or own) for kind in dependent)

@@ -28,29 +28,30 @@ PAPER_CHECKS = (Check.RECT, Check.POS)
 def arm_table(summaries: Sequence[ArmSummary], symbols: Symbols) -> Table:
     """Return the table of all arms: counts on the first line of a row, intervals and the verdict on the second.
 
-    Draft length and seed have a column only when there are several, checks other than the paper's two only when violated.
+    Draft length and seed have a column only when there are several. Checks other than the paper's two share one, only when
+    violated: a column each would not fit.
     """
-    checks = shown_checks(summaries)
+    more = further_checks(summaries)
     shows_draft_tokens = len({summary.draft_tokens for summary in summaries} - {None}) > 1
     shows_seed = len({summary.seed for summary in summaries} - {None}) > 1
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("decoder", overflow="fold", min_width=14)
     for heading in ("batch", *(["K"] if shows_draft_tokens else []), *(["seed"] if shows_seed else [])):
         table.add_column(heading, justify="right", no_wrap=True)
-    for heading in ("cases", "identical", "partial", "acceptance", "tok/s", *(check.value for check in checks)):
+    for heading in ("cases", "identical", "partial", "acceptance", "tok/s", *PAPER_CHECKS, *(["more"] if more else [])):
         table.add_column(heading, justify="right", no_wrap=True)
     for summary in failing_decoders_first(summaries):
         draft_tokens = [_or_nothing(summary.draft_tokens)] if shows_draft_tokens else []
         seed = [_or_nothing(summary.seed)] if shows_seed else []
         name = _name_and_verdict(summary, symbols)
-        table.add_row(name, _or_nothing(summary.batch_size), *draft_tokens, *seed, *_numbers(summary, checks))
+        table.add_row(name, _or_nothing(summary.batch_size), *draft_tokens, *seed, *_numbers(summary, more))
     return table
 
 
-def shown_checks(summaries: Sequence[ArmSummary]) -> tuple[Check, ...]:
-    """Return the checks that have a column, in order."""
+def further_checks(summaries: Sequence[ArmSummary]) -> tuple[Check, ...]:
+    """Return the checks that share the last column, in order."""
     violated = {check for summary in summaries for check, count in summary.violated_checks.items() if count}
-    return tuple(check for check in Check if check in {*PAPER_CHECKS, *violated})
+    return tuple(check for check in Check if check in violated and check not in PAPER_CHECKS)
 
 
 def failing_decoders_first(summaries: Sequence[ArmSummary]) -> tuple[ArmSummary, ...]:
@@ -70,7 +71,7 @@ def _or_nothing(number: int | None) -> str:
     return NOTHING if number is None else str(number)
 
 
-def _numbers(summary: ArmSummary, checks: Sequence[Check]) -> tuple[str, ...]:
+def _numbers(summary: ArmSummary, more: Sequence[Check]) -> tuple[str, ...]:
     partial = summary.mean_partial_match
     return (
         str(summary.cases),
@@ -78,14 +79,18 @@ def _numbers(summary: ArmSummary, checks: Sequence[Check]) -> tuple[str, ...]:
         NOTHING if partial is None else f"{percent(partial)} %",
         share_lines(summary.acceptance),
         rate_per_second(summary.tokens_per_second),
-        *(_violated_cases(summary, check) for check in checks),
+        *(_violated_cases(summary, [check]) for check in PAPER_CHECKS),
+        *([_violated_cases(summary, more)] if more else []),
     )
 
 
-def _violated_cases(summary: ArmSummary, check: Check) -> str:
-    """Return how many cases violated a check, and of how many when some were not observed: `2`, `2/13`."""
+def _violated_cases(summary: ArmSummary, checks: Sequence[Check]) -> str:
+    """Return how many findings of some checks there are, and of how many cases when some were not observed: `2`, `2/13`.
+
+    A case counts once for each check that it violated.
+    """
     observed = summary.cases - summary.syncs[Sync.UNOBSERVED]
     if not observed:
         return NOTHING
-    count = str(summary.violated_checks[check])
+    count = str(sum(summary.violated_checks[check] for check in checks))
     return count if observed == summary.cases else f"{count}/{observed}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from itertools import zip_longest
 from math import floor
 from typing import TYPE_CHECKING
@@ -66,10 +67,13 @@ def print_failure(
     *,
     token_texts: Mapping[int, str] | None,
     displacement: Displacement | None = None,
+    run_directory: str | None = None,
+    shows_causes: bool = True,
 ) -> None:
     """Print one failing case; `cases` are those of the run, which say what it was decoded with.
 
-    `displacement` is that of its output, or None where it is nobody else's.
+    `displacement` is that of its output, or None where it is nobody else's. With a `run_directory` the command that tells
+    more comes last, on one line that can be copied.
     """
     width = max(LEAST_WIDTH, console.width) - INDENT
     print_paragraph(console, _heading(case, symbols))
@@ -80,10 +84,13 @@ def print_failure(
         console.print(Text(" " * INDENT) + line, soft_wrap=True)
     for sentence in (*_displacement(displacement), *(_symptom(found) for found in case.symptoms), *_rouge(case)):
         print_paragraph(console, _plain(sentence, symbols), indent=INDENT)
-    for cause in case.causes:
+    for cause in case.causes if shows_causes else ():
         print_paragraph(console, _plain(_cause(cause, case), symbols), indent=INDENT)
     for finding in case.findings:
         print_paragraph(console, _plain(_explanation(finding, case), symbols), indent=INDENT)
+    if run_directory is not None:
+        command = f"specaudit explain {shlex.quote(run_directory)} {shlex.quote(case.case_id)}"
+        console.print(Text(" " * INDENT) + _plain(command, symbols), soft_wrap=True)
 
 
 def _plain(text: str, symbols: Symbols) -> Text:

@@ -15,7 +15,7 @@ from specaudit.core.shares import upper_bound_of_zero
 from specaudit.core.summary import arm_key, is_failing, reference_ends
 from specaudit.core.vocabulary import RunVerdict
 from specaudit.report.arm_notes import arm_name, print_arm_notes
-from specaudit.report.arm_table import TABLE_WIDTH, arm_table, shown_checks
+from specaudit.report.arm_table import PAPER_CHECKS, TABLE_WIDTH, arm_table, further_checks
 from specaudit.report.category_table import print_category_table
 from specaudit.report.failures import INDENT, print_failure, worst_failures
 from specaudit.report.noise_notes import print_noise_notes
@@ -165,9 +165,9 @@ def _print_outcome(
     if summaries:
         console.print()
         print_table(console, arm_table(summaries, symbols), least_width=TABLE_WIDTH)
-        legend = (
-            f"below a share: its 95 % interval; {', '.join(shown_checks(summaries))}: cases violated, of those seen"
-        )
+        more = further_checks(summaries)
+        names = ", ".join([*PAPER_CHECKS, *([f"more ({', '.join(more)})"] if more else [])])
+        legend = f"below a share: its 95 % interval; {names}: cases violated, of those seen"
         print_paragraph(console, Text(legend, style="dim"))
         if ending is not None:
             print_paragraph(console, ending)
@@ -199,7 +199,15 @@ def _print_failures(
     displaced = {case_id: one for summary in summaries for case_id, one in summary.displacements.items()}
     for case in shown:
         console.print()
-        print_failure(console, case, cases, symbols, token_texts=token_texts, displacement=displaced.get(case.case_id))
+        print_failure(
+            console,
+            case,
+            cases,
+            symbols,
+            token_texts=token_texts,
+            displacement=displaced.get(case.case_id),
+            run_directory=run_directory,
+        )
     left = sum(is_failing(case) for case in cases) - len(shown)
     if left:
         place = "" if run_directory is None else "; report.json in the run directory lists them"

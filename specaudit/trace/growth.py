@@ -52,7 +52,8 @@ def sees_its_path(trie: PrefixTrie, step: Step, row: int, query: int, write: int
         expected = path if view.window is None else path[: view.window - 1]
         contents = [int(view.contents[row, column]) for column in columns]
         held = [trie.nodes_of_content[content] if content != UNKNOWN else set() for content in contents]
-        if len(held) != len(expected) or not all(nodes.intersection(expected) for nodes in held):
+        on_path = set(expected)
+        if len(held) != len(expected) or any(nodes.isdisjoint(on_path) for nodes in held):
             return False
     return True
 
@@ -93,6 +94,8 @@ class _Growth:
         self.trie = PrefixTrie(nodes_of_content=[set() for _ in trace.writes_of])
         self.numbers = _Numbers(seed)
         self.clean_node = np.full(len(trace.writes_of) + 1, NONE, dtype=np.int64)  # one of each content; last: UNKNOWN
+        self.deepest_node = np.zeros(len(trace.writes_of) + 1, dtype=np.int64)  # of each content, clean or not
+        self.origins: list[Flaw | None] = [None] * (len(trace.writes_of) + 1)  # first flaw of contents never clean
         self.contents_of_write: list[list[int]] = [[] for _ in trace.writes]  # one for each group of layers
         for content, writes in enumerate(trace.writes_of):
             for write in writes:
@@ -121,6 +124,10 @@ class _Growth:
             self.trie.nodes_of_content[content].update(nodes)
             if is_clean and self.clean_node[content] == NONE:
                 self.clean_node[content] = first
+            self.deepest_node[content] = max(int(self.deepest_node[content]), *nodes, key=self.trie.depths.__getitem__)
+            flaw, known = self.trie.flaws[first], self.origins[content]
+            if flaw is not None and (known is None or flaw.moment < known.moment):
+                self.origins[content] = flaw
 
     def _nodes(self, step: Step, row: int, query: int, token: int, ends: Sequence[int]) -> list[int]:
         """Return the nodes of one write: one, or several where the bits cannot tell prefixes apart."""
@@ -211,9 +218,8 @@ class _Growth:
         own = int(view.own_slots[row, query])
         columns = np.flatnonzero(view.visible[row, query])
         columns = columns[columns != own]
-        contents = view.contents[row, columns].tolist()
-        sets = [self.trie.nodes_of_content[content] if content != UNKNOWN else set() for content in contents]
-        guess = max((node for nodes in sets for node in nodes), key=self.trie.depths.__getitem__, default=ROOT)
+        held = view.contents[row, columns]
+        guess = self._guess(held)
         flaw = partial(Flaw, step=step.index, row=row, query=query, layer=view.layers[0])
 
         def flawed(flaw: Flaw) -> _Context:
@@ -221,22 +227,29 @@ class _Growth:
 
         if own == UNKNOWN or not view.visible[row, query, own]:
             return flawed(flaw(kind=FlawKind.HIDDEN if own != UNKNOWN else FlawKind.UNOBSERVED))
-        for column, content, nodes in zip(columns.tolist(), contents, sets, strict=True):
-            if not nodes:
+        contents = held.tolist()
+        for column, content in zip(columns.tolist(), contents, strict=True):
+            if content == UNKNOWN or not self.trie.nodes_of_content[content]:
                 kind = FlawKind.UNWRITTEN if content == UNKNOWN else FlawKind.PADDING
                 return flawed(flaw(kind=kind, column=column))
+        never_clean = [self.origins[content] for content in held[self.clean_node[held] == NONE].tolist()]
+        if never_clean:
+            origins = filter(None, never_clean)
+            return flawed(min(origins, key=lambda flaw: (flaw.kind is FlawKind.UNOBSERVED, flaw.moment)))
+        sets = [self.trie.nodes_of_content[content] for content in contents]
         clean = [{node for node in nodes if self.trie.flaws[node] is None} for nodes in sets]
         ends = self._possible_ends(clean, view.window)
         if ends:
             return _Context(parents=ends, guess=guess)
-        origins = [
-            min(filter(None, (self.trie.flaws[node] for node in nodes)), key=lambda flaw: flaw.moment)
-            for nodes, clean_nodes in zip(sets, clean, strict=True)
-            if not clean_nodes
-        ]
-        if origins:
-            return flawed(min(origins, key=lambda flaw: (flaw.kind is FlawKind.UNOBSERVED, flaw.moment)))
         return flawed(self._misfit(flaw, columns.tolist(), clean, view.window))
+
+    def _guess(self, contents: np.ndarray) -> int:
+        """Return the deepest node that some slots stand for, the root where they stand for none."""
+        known = contents[contents != UNKNOWN]
+        if not len(known):
+            return ROOT
+        nodes: list[int] = self.deepest_node[known].tolist()
+        return max(nodes, key=self.trie.depths.__getitem__)
 
     def _possible_ends(self, sets: Sequence[set[int]], window: int | None) -> frozenset[int]:
         """Return every node whose path, in a window its end, can be laid through the sets, one node a set."""

@@ -18,6 +18,7 @@ from specaudit.trace.fingerprint import state_fingerprints
 from specaudit.trace.ledger import Ledger, column_fingerprints, own_slots
 from specaudit.trace.logits_tap import LogitsTap
 from specaudit.trace.positions import agreed_positions, counted_positions, rotary_positions, table_positions
+from specaudit.trace.premises import caveats, length_limit
 from specaudit.trace.records import UNKNOWN, LayerView, SlotParts, Step, Trace
 from specaudit.trace.visibility import Visibility, read_mask
 
@@ -85,7 +86,8 @@ class Recorder:
         self.seed = seed
         self.layers = layers
         self.anatomy: Anatomy = examine(model)
-        self.trace = Trace(obstacles=list(self.anatomy.obstacles))
+        self.trace = Trace(obstacles=list(self.anatomy.obstacles), caveats=caveats(model))
+        self._length_limit = length_limit(model)
         self._ledger = Ledger(self.trace)
         self._logits = LogitsTap(self.trace, seed=seed, hears=self._hears)
         self._layers = {id(layer.module): layer for layer in self.anatomy.layers}
@@ -265,6 +267,10 @@ class Recorder:
         if input_ids is not None:
             positions, obstacle = agreed_positions(step.positions, input_ids.shape)
             obstacles += [obstacle] if obstacle is not None else []
+        if self._length_limit is not None and positions is not None and int(positions.max()) >= self._length_limit:
+            obstacles.append(f"from position {self._length_limit} on the encoding depends on the longest row (rotary)")
+        if self.model.training:
+            obstacles.append("the target is in training mode")
         views = self._views(step, index, input_ids) if input_ids is not None and step.calls else ()
         if any((view.own_slots == UNKNOWN).any() for view in views):
             obstacles.append("the cache does not hold the bits that were written to it")

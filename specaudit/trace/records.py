@@ -124,3 +124,6 @@ class Trace:
 
     obstacles: list[str] = field(default_factory=list)
     """Why the target cannot be observed at all; empty when it can."""
+
+    caveats: tuple[str, ...] = ()
+    """What keeps the target's outputs from being certified, though all may be seen."""

@@ -36,8 +36,9 @@ class Row:
 EVERYTHING = "*"
 
 ALLOWED = {
+    # what everybody imports names the entry for scripts, in a function
     # no arrow leaves these, or only to core
-    "": Row(),
+    "": Row("watching", "transformers"),
     "core": Row(),
     "cache_folder": Row(packages="platformdirs"),
     "bundled_files": Row("core"),
@@ -61,19 +62,20 @@ ALLOWED = {
     "checks": Row("core trace", "numpy"),
     "settings": Row("core trace", "transformers"),
     # the oracle knows a model, prompts and outputs: no decoder, no check, no report
-    "oracle": Row("core batch", "torch transformers"),
+    "oracle": Row("core batch trace", "torch transformers"),
     # decoders know no trace and no check
     "decoders": Row("core batch models", "torch transformers"),
     # faults are decoders broken in one place: they say what should be found, and know nothing that finds it
     "faults": Row("core batch decoders", "torch transformers"),
-    "reference": Row("core cache_folder decoders models", "torch transformers"),
+    "reference": Row("core cache_folder checks decoders models trace", "torch transformers"),
     "second_turns": Row("core models prompts reference"),
     "planning": Row("core decoders models"),
     "draft_supply": Row("core decoders models"),
     # from a call to the results of its cases
     "decoder_call": Row("trace"),
     "noise": Row("core checks decoders models oracle trace", "torch"),
-    "case_judging": Row("core checks decoder_call models noise output_comparison reference text"),
+    "case_judging": Row("core checks decoder_call models noise output_comparison reference text trace"),
+    "watching": Row("core trace checks", "transformers"),
     # what brings them together; it neither reports nor knows the command line
     "runner": Row(
         "core prompts models decoders trace text isolation outputs settings reference"
@@ -251,6 +253,7 @@ QUICK = {
     "specaudit run --help": "main('run', '--help')",
     "specaudit --version": "main('--version')",
     "specaudit decoders": "main('decoders')",
+    "specaudit explain": "main('explain', 'nowhere', 'any')",
     "specaudit selftest --help": "main('selftest', '--help')",
     "a mistyped option": "main('run', '--dcoder', 'eqspec')",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import json
 import os
 import re
@@ -14,8 +15,10 @@ from unittest.mock import patch
 
 import pytest
 
+from specaudit.batch.padding import left_pad
 from specaudit.core.records import CaseResult, UnitTiming
 from specaudit.decoders.registry import BUILT_IN
+from specaudit.faults.random_models import random_draft, random_model
 from tests.cli.command import specaudit
 from tests.docs.markdown import DOCUMENTS, ROOT, blocks, name
 
@@ -30,7 +33,12 @@ BLOCKS = [block for document in DOCUMENTS for block in blocks(document)]
 COMMANDS = list(dict.fromkeys(tuple(command) for block in BLOCKS for command in block.commands))
 AUDITS = [command for command in COMMANDS if command[:1] == ("run",) and "--help" not in command]
 NEW_AUDITS = [command for command in AUDITS if not {"--from", "--resume"} & set(command)]
-OTHERS = [command for command in COMMANDS if command not in AUDITS]
+STORED = [
+    *(command for command in AUDITS if command not in NEW_AUDITS),
+    *(c for c in COMMANDS if c[:1] == ("explain",)),
+]
+"""Commands on a run directory of the reader's."""
+OTHERS = [command for command in COMMANDS if command not in (*AUDITS, *STORED)]
 PLACEHOLDERS = {"my_package.decoding:decode"}
 """Decoders in the documents that stand for the reader's own."""
 
@@ -57,8 +65,8 @@ def test_an_audit_is_parsed_to_a_plan(command: tuple[str, ...], in_folder: Path)
         assert decoder in BUILT_IN or decoder in PLACEHOLDERS or place.is_file(), f"no decoder '{decoder}'"
 
 
-@pytest.mark.parametrize("command", [command for command in AUDITS if command not in NEW_AUDITS], ids=" ".join)
-def test_a_rerun_names_options_that_exist(command: tuple[str, ...], in_folder: Path) -> None:
+@pytest.mark.parametrize("command", STORED, ids=" ".join)
+def test_what_needs_a_run_names_options_that_exist(command: tuple[str, ...], in_folder: Path) -> None:
     result = specaudit(*command)
     assert result.exit_code == 2
     assert "is not a run directory" in result.stderr  # everything else is in order
@@ -78,6 +86,45 @@ def test_python_in_the_documents_is_python(block: Block) -> None:
         ast.parse(block.text)
     else:
         assert block.language in {"sh", "text", ""}
+
+
+WATCHING = [block for block in BLOCKS if block.language == "python" and "specaudit.watch(" in block.text]
+
+
+def test_there_are_scripts_that_watch() -> None:
+    assert [name(block.document) for block in WATCHING] == ["README.md", "docs/writing-a-decoder.md"]
+
+
+@pytest.mark.parametrize("block", WATCHING, ids=lambda block: name(block.document))
+def test_a_script_that_watches_runs(block: Block, capsys: pytest.CaptureFixture[str]) -> None:
+    model, prompts = random_model("llama"), [[5, 9, 11, 14, 3, 8], [7, 30, 2], [12, 9, 33, 50]]
+
+    def my_decode(model: Any, draft: Any, prompts: list[list[int]]) -> Any:
+        options: Any = {"max_new_tokens": 8, "draft_tokens": 3, "eos_token_ids": set(), "pad_token_id": 0}
+        return load_decoder(ROOT / "docs" / "examples" / "my_decoder.py")(model, draft, None, prompts, **options)
+
+    batch = left_pad(prompts, pad_token_id=0, device=model.device)
+    script = {
+        "model": model,
+        "draft": random_draft("llama", 0.05),
+        "my_decode": my_decode,
+        "prompts": prompts,
+        "input_ids": batch.input_ids,
+        "attention_mask": batch.attention_mask,
+        "eos": model.config.eos_token_id,
+    }
+    exec(block.text, script)
+    assert script["report"].is_certified  # type: ignore[attr-defined]
+    assert capsys.readouterr().out.startswith("specaudit: certified: 3 of 3 outputs")
+
+
+def load_decoder(path: Path) -> Any:
+    specification = importlib.util.spec_from_file_location(path.stem, path)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module.decode
 
 
 # The decoder that the documents show, audited by the real command line in a process of its own.
@@ -142,7 +189,10 @@ def test_the_readme_shows_a_report_of_today(example_run: Path) -> None:
     now = (example_run.parent / "stdout").read_text(encoding="utf-8").splitlines()
     (heading,) = [line.split() for line in now if line.startswith("decoder ")]
     (shown_heading,) = [line.split() for line in shown if line.startswith("decoder ")]
-    assert shown_heading == [word for word in heading if word != "K"]
+    optional = {"K", "more"}
+    assert [word for word in shown_heading if word not in optional] == [
+        word for word in heading if word not in optional
+    ]
     assert shown[-1].startswith("specaudit: failed (exit 1): ")
     assert max(map(len, shown[1:-1])) <= 80
 

@@ -1,0 +1,1 @@
+"""Watching a model in anybody's own script: the certificate of a run, without a run."""
