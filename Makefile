@@ -16,7 +16,7 @@ DEMO := run --limit 16 --max-new-tokens 32 --decoder greedy-batch,eqspec,bsp,dsd
 FAMILIES := llama qwen3 glm4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format train smollm2 evidence benchmark-oracle benchmark-tracing false-alarms selftest-all smoke-wheel test-oldest docs readme clean
+.PHONY: help demo test lint format train smollm2 evidence benchmark-oracle benchmark-tracing false-alarms selftest-all matrix smoke-wheel test-oldest docs readme clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ false-alarms: $(VENV)/installed-test ## Thousands of correct decoder calls, none
 
 selftest-all: $(VENV)/installed-test ## Faults, legal variants and mutants on nine architectures into docs/results.md (a quarter of an hour)
 	OMP_NUM_THREADS=1 $(call within,1500) $(BIN)/python scripts/selftest_all.py $(ARGS)
+
+matrix: $(VENV)/installed-test ## The self-test on four releases of transformers into docs/results.md (half an hour, installs each)
+	OMP_NUM_THREADS=1 $(call within,5400) $(BIN)/python scripts/matrix.py $(ARGS)
 
 smoke-wheel: $(VENV)/installed-test ## Install the wheel into a new environment and audit there, offline (minutes)
 	$(call within,1200) bash scripts/smoke_wheel.sh $(BIN)/python $(BUILD)/smoke-wheel

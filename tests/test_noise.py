@@ -10,10 +10,10 @@ import torch
 from specaudit import noise
 from specaudit.core.scores import Zone
 from specaudit.decoders import greedy, greedy_batch
+from specaudit.faults.authority import uncached_greedy
 from specaudit.models.loading import load_target
 from specaudit.models.options import LoadOptions
 from specaudit.noise import Noise, draft_choice_of
-from tests.authority import uncached_greedy
 
 if TYPE_CHECKING:
     from specaudit.models.loaded import LoadedModel

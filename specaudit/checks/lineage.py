@@ -100,7 +100,7 @@ class Lineages:
         seen = block.contents[block.seen_before]
         known = seen[seen != UNKNOWN]
         if self._go_on(node, block, known, cache):
-            if not any(reading.indices for reading in node.readings.values()):
+            if not any(reading.exact for reading in node.readings.values()):
                 self._begin(node, block, whole_prompts=True)
             return node
         self._begin(node, block)

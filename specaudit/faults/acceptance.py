@@ -99,8 +99,9 @@ def _accepting(count: Callable[[Tensor, int], Tensor]) -> Callable[[Turn], bool]
 
 
 def _fits(turn: Turn, place: int, accepted: int) -> bool:
+    """Return whether a row's budget takes one accepted token more, and another behind it."""
     row = turn.rows[place]
-    return row.budget - len(row.output) > accepted
+    return row.budget - len(row.output) > accepted + 1
 
 
 def _one_more_in_the_row(accepted: Tensor, most: int) -> Tensor:

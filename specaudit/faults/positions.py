@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 
 
 def _shifted(turn: Turn, rows: int | slice, by: int, *, first: int = 0) -> bool:
-    """Add `by` to the positions of some rows, from a query on."""
+    """Add `by` to the positions of some rows, from a query on, unless all rows would then have the same."""
     assert turn.position_ids is not None  # noqa: S101 (stated by the decoder)
-    turn.position_ids = turn.position_ids.clone()
-    turn.position_ids[rows, first:] += by
+    changed = turn.position_ids.clone()
+    changed[rows, first:] += by
+    if bool((changed == changed[0]).all()):
+        return False
+    turn.position_ids = changed
     return True
 
 

@@ -18,9 +18,9 @@ import pytest
 from specaudit.batch.padding import left_pad
 from specaudit.core.records import CaseResult, UnitTiming
 from specaudit.decoders.registry import BUILT_IN
+from specaudit.faults.random_models import random_draft, random_model
 from tests.cli.command import specaudit
 from tests.docs.markdown import DOCUMENTS, ROOT, blocks, name
-from tests.random_models import random_draft, random_model
 
 if TYPE_CHECKING:
     from pathlib import Path

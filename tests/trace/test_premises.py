@@ -10,9 +10,9 @@ from specaudit.checks.judgement import judge
 from specaudit.checks.streams import trace_streams
 from specaudit.core.vocabulary import Sync
 from specaudit.decoders import greedy_batch
+from specaudit.faults.random_models import random_model
 from specaudit.trace.premises import caveats, length_limit
 from specaudit.trace.recorder import Recorder
-from tests.random_models import random_model
 
 SMALL = {
     "vocab_size": 64,

@@ -14,11 +14,11 @@ import torch
 import specaudit
 from specaudit.core.errors import UsageError
 from specaudit.core.vocabulary import Cause, Check, Sync
+from specaudit.faults.authority import uncached_greedy
+from specaudit.faults.random_models import random_draft, random_model
 from specaudit.watching.report import NotCertifiedError, WatchReport
-from tests.authority import uncached_greedy
 from tests.checks.batches import RandomBatch, make_draft
 from tests.checks.faulty import Broken, Forward
-from tests.random_models import random_draft, random_model
 from tests.trace.test_recorder import installed
 from tests.variants import generated, plain_loop
 from tests.variants.shared_modules import shared_layers

@@ -99,7 +99,7 @@ def _repeated(warrant: TokenWarrant, scenery: Scenery, chosen: int) -> bool:
     tokens, index = scenery.stream.tokens, warrant.stream_index
     if tokens[index] != tokens[index - 1] or index == scenery.stream.prompt_length:
         return False
-    if scenery.trie.find(tokens[: index + 1]) is not None:  # it was fed in its place, and the output goes on from there
+    if scenery.trie.find(tokens[: index + 2]) is not None:  # it was fed in its place, and the output goes on from there
         return False
     return index + 1 < len(tokens) and tokens[index + 1] == chosen
 
