@@ -46,8 +46,9 @@ def _other_bonus(choose: Callable[[Turn, int], int | None]) -> Callable[[Turn], 
 
 
 def _of_the_draft(turn: Turn, place: int) -> int | None:
-    proposals, _, accepted = _verified(turn)
-    return int(proposals[place, accepted[place]])
+    proposals, predictions, accepted = _verified(turn)
+    token = int(proposals[place, accepted[place]])
+    return None if bool((predictions == token).any()) else token  # else it could be another row's
 
 
 def _of_another_row(turn: Turn, place: int) -> int | None:
@@ -89,8 +90,9 @@ def _accepting(count: Callable[[Tensor, int], Tensor]) -> Callable[[Turn], bool]
         ]
         if not changed:
             return False
-        turn.accepted = more
-        turn.committed = committed_tokens(fed, predictions, more)
+        turn.accepted = accepted.clone()
+        turn.accepted[changed] = more[changed]
+        turn.committed = committed_tokens(fed, predictions, turn.accepted)
         for place in changed:
             turn.mark(place)
         return True
