@@ -7,8 +7,8 @@ template. Exits 1 when a decoder that must be lossless is not.
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,26 +22,29 @@ if TYPE_CHECKING:
 
 DECODERS = "greedy-batch,eqspec,bsp,dsd"
 NEW_TOKENS = "50"
+FOLDER = Path(__file__).parents[1] / "build" / "evidence"
+"""What an interrupted evidence left behind is gone on with."""
 LOSSLESS = ("greedy-batch", "eqspec")
 
 
 def main() -> None:
-    """Run the audits and append their blocks to docs/results.md."""
+    """Run the audits, or finish them, and append their blocks to docs/results.md."""
     parser = argparse.ArgumentParser(description="The paper's table from our own runs on SpecBench.")
     parser.add_argument("--specbench", type=Path, required=True, help="SpecBench's question.jsonl")
     parser.add_argument("--whole", type=int, default=480, help="prompts on the bundled llama pair")
     parser.add_argument("--part", type=int, default=48, help="prompts on the other bundled families")
     parser.add_argument("--smollm2", type=int, default=13, help="prompts on SmolLM2; 0 leaves it out")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where runs are kept until all are done")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:
-        plans = _plans(options)
-        with ThreadPoolExecutor(max_workers=2) as workers:  # one torch thread each
-            folders = [Path(scratch) / str(number) for number in range(len(plans))]
-            audits = workers.map(lambda plan, folder: audit(*plan[1], folder=folder), plans, folders)
-            runs = dict(zip([name for name, _ in plans], audits, strict=True))
-        _write_table(runs)
-        _write_llama(next(iter(runs.values())))
-        sys.exit(0 if all(_is_lossless(run) for run in runs.values()) else 1)
+    plans = _plans(options)
+    with ThreadPoolExecutor(max_workers=2) as workers:  # one torch thread each
+        folders = [options.folder / str(number) for number in range(len(plans))]
+        audits = workers.map(lambda plan, folder: audit(*plan[1], folder=folder), plans, folders)
+        runs = dict(zip([name for name, _ in plans], audits, strict=True))
+    _write_table(runs)
+    _write_llama(next(iter(runs.values())))
+    shutil.rmtree(options.folder)
+    sys.exit(0 if all(_is_lossless(run) for run in runs.values()) else 1)
 
 
 def _plans(options: argparse.Namespace) -> list[tuple[str, tuple[str, ...]]]:

@@ -50,9 +50,11 @@ class AuditRun:
 
 
 def audit(*arguments: str, folder: Path) -> AuditRun:
-    """Run the real command line into `folder`; its report goes to standard output as it comes."""
+    """Run the real command line into `folder`, or finish what it holds; the report goes to standard output as it comes."""
     print(f"\n$ specaudit run {' '.join(arguments)}", flush=True)
-    command = [sys.executable, "-m", "specaudit", "run", *arguments, "--out", str(folder), "--details", "1"]
+    is_begun = (folder / "manifest.json").exists()
+    where = ["--resume", str(folder)] if is_begun else [*arguments, "--out", str(folder)]
+    command = [sys.executable, "-m", "specaudit", "run", *where, "--details", "1"]
     result = subprocess.run(command, check=False)  # noqa: S603 (our own command line)
     if result.returncode not in (0, 1):
         raise SystemExit(f"the run ended with exit code {result.returncode}")

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from specaudit.checks.block import common_length
 from specaudit.trace.records import UNKNOWN
-from specaudit.trace.trie import NONE
+from specaudit.trace.trie import NONE, ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -115,6 +114,7 @@ class Scenery:
         self._blocks: dict[tuple[int, int], dict[int, int]] = {}  # (step, row) -> query -> stream index
         for attempt in sorted(attempts, key=lambda attempt: attempt.query):
             self._blocks.setdefault((attempt.step, attempt.row), {})[attempt.query] = attempt.stream_index
+        self._on_stream = {ROOT: True}  # node -> whether its prefix begins the stream
         self._labels: dict[int, tuple[SlotKind, int | None, Write | None]] = {}
 
     def scene(self, step: int, row: int, query: int, *, layer: int | None = None, index: int | None = None) -> Scene:
@@ -198,10 +198,22 @@ class Scenery:
             return SlotKind.TOKEN, self._index_of_write[number], write
         if node == NONE or self._is_beside_prompt(write):
             return SlotKind.PADDING, None, write
-        path = self.trie.path(node)
-        shared = common_length(path, self.stream.tokens)
-        if shared == len(path) and self.trie.flaws[node] is None:
-            return SlotKind.TOKEN, shared - 1, write
+        depth = self.trie.depths[node]
+        if self.trie.flaws[node] is None and self._is_on_stream(node):
+            return SlotKind.TOKEN, depth - 1, write
         if self.block(write.step, write.row):
-            return SlotKind.DRAFT, len(path) - 1, write
-        return SlotKind.FOREIGN, len(path) - 1, write
+            return SlotKind.DRAFT, depth - 1, write
+        return SlotKind.FOREIGN, depth - 1, write
+
+    def _is_on_stream(self, node: int) -> bool:
+        """Return whether a node's prefix is the beginning of the stream."""
+        waiting = []
+        while node not in self._on_stream:
+            waiting.append(node)
+            node = self.trie.parents[node]
+        is_on_stream = self._on_stream[node]
+        for one in reversed(waiting):
+            depth = self.trie.depths[one]
+            fits = depth <= len(self.stream.tokens) and self.trie.tokens[one] == self.stream.tokens[depth - 1]
+            is_on_stream = self._on_stream[one] = is_on_stream and fits
+        return is_on_stream
