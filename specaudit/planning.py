@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from specaudit.core.errors import UsageError
 from specaudit.core.records import Arm, LeftOut
+from specaudit.core.vocabulary import TraceMode
 from specaudit.decoders.registry import DraftNeed
 from specaudit.models.drafts import is_model
 
@@ -95,6 +96,12 @@ def _check_draft(plan: AuditPlan, decoders: Sequence[ResolvedDecoder]) -> None:
             where="--draft",
             way_out="use --draft noisy:0.12 or layers:N: a real model at any acceptance.",
         )
+
+
+def check_trace_mode(name: str) -> None:
+    """Raise UsageError for a word that is no trace mode."""
+    if name not in set(TraceMode):
+        raise UsageError(f"no trace mode '{name}'", where="--trace", way_out=f"give {' or '.join(TraceMode)}.")
 
 
 def _check_generation_config(plan: AuditPlan, decoders: Sequence[ResolvedDecoder]) -> None:

@@ -23,7 +23,7 @@ from specaudit.core.events import (
 )
 from specaudit.core.evidence import CaseEvidence, token_ids_of
 from specaudit.core.records import UNIT_BATCHES, CaseResult, ModelRecord, UnitTiming
-from specaudit.core.vocabulary import Compared
+from specaudit.core.vocabulary import Compared, TraceMode
 from specaudit.decoder_call import DecoderCall, PromptCase
 from specaudit.decoders.registry import BUILT_IN
 from specaudit.decoders.resolution import ResolvedDecoder, check_decoder_name, resolve_decoder, source_digest
@@ -36,14 +36,14 @@ from specaudit.models.rendering import render
 from specaudit.models.source import parse_source
 from specaudit.noise import Noise
 from specaudit.outputs import UnusableOutputError, read_outputs
-from specaudit.planning import check_decoders, plan_arms
+from specaudit.planning import check_decoders, check_trace_mode, plan_arms
 from specaudit.prompts import PromptSet, load_prompts
 from specaudit.reference import Reference
 from specaudit.second_turns import require_chat_template, with_first_answers
 from specaudit.settings import generation_settings, greedy_config, position_limit, position_notices
 from specaudit.text.tokenizer_vocabulary import vocabulary_of
 from specaudit.threads import torch_threads
-from specaudit.trace.recorder import Recorder
+from specaudit.trace.recorder import Recorder, outer_layers
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -84,6 +84,7 @@ def run_audit(plan: AuditPlan, *, selection: Selection | None = None) -> Iterato
     """
     parse_source(plan.target, role="target", revision=plan.revision)
     check_timeout_is_possible(plan.case_timeout)
+    check_trace_mode(plan.trace)
     own = [name for name in plan.decoders if name not in BUILT_IN]
     for name in own:
         check_decoder_name(name)
@@ -283,7 +284,7 @@ class Audit:
         seed = self.plan.seed if arm.seed is None else arm.seed
         draft = self.drafts.for_seed(arm.seed)
         models = [self.target.model, *self.drafts.models()]
-        recorder = Recorder(self.target.model, seed=self.plan.seed)
+        recorder = self._recorder()
         outputs, error = None, None
         if self.culprit is not None:
             error = f"decoder '{self.culprit}' had left the target computing something else"
@@ -312,6 +313,15 @@ class Audit:
             self.culprit = decoder.name
             outputs, error = None, "the decoder left the draft computing something else (weights, hooks or code)"
         return DecoderCall(outputs=outputs, error=error, trace=recorder.trace, seconds=seconds)
+
+    def _recorder(self) -> Recorder:
+        """Return a recorder that looks at as many layers as the plan says."""
+        layers = outer_layers(self.target.model) if self.plan.trace == TraceMode.FAST else None
+        recorder = Recorder(self.target.model, seed=self.plan.seed, layers=layers)
+        if layers is not None:
+            number = len(recorder.anatomy.layers)
+            recorder.trace.caveats += (f"{len(layers)} of {number} layers were looked at (--trace fast)",)
+        return recorder
 
     def _keep_evidence(self, evidence: Sequence[CaseEvidence]) -> None:
         self.evidence += [replace(one, token_texts=self._texts(token_ids_of(one))) for one in evidence]

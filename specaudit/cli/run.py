@@ -117,6 +117,13 @@ def run(
             rich_help_panel=WORK,
         ),
     ] = False,
+    trace: Annotated[
+        str,
+        typer.Option(
+            help="full looks at every layer, which a certificate takes; fast at the first and the last.",
+            rich_help_panel=WORK,
+        ),
+    ] = "full",
     case_timeout: Annotated[
         float | None, typer.Option(help="Seconds after which a decoder call is given up.", rich_help_panel=WORK)
     ] = None,
@@ -204,6 +211,7 @@ def run(
         eos_token_ids=() if ignore_eos else None if eos_ids is None else token_ids(eos_ids, option="--eos-ids"),
         seeds=seeds(seed, option="--seed"),
         use_generation_config=use_generation_config,
+        trace=trace,
         case_timeout=case_timeout,
         threads=threads,
     )

@@ -132,6 +132,9 @@ class AuditPlan:
     use_generation_config: bool = False
     """Whether the processors of the target's generation config apply, to reference and decoders alike."""
 
+    trace: str = "full"
+    """How much of the cache is looked at: `full` for every layer at every step, `fast` for the first and the last."""
+
     case_timeout: float | None = None
     """Seconds after which a decoder call is given up, or None for no limit."""
 

@@ -47,6 +47,16 @@ class Sync(StrEnum):
     """Something needed was not seen; the case says what. Never the same as clean or certified."""
 
 
+class TraceMode(StrEnum):
+    """How much of the cache is looked at."""
+
+    FULL = "full"
+    """Every layer at every step: what a certificate takes."""
+
+    FAST = "fast"
+    """The first and the last layer of each window: a case is clean at best."""
+
+
 class Check(StrEnum):
     """An invariant checked at every step and row."""
 

@@ -342,6 +342,14 @@ class Recorder:
         return str(config._attn_implementation)
 
 
+def outer_layers(model: PreTrainedModel) -> frozenset[int]:
+    """Return the first and the last attention layer of each window, by index."""
+    by_window: dict[int | None, list[int]] = {}
+    for layer in examine(model).layers:
+        by_window.setdefault(layer.window, []).append(layer.index)
+    return frozenset(end for indices in by_window.values() for end in (min(indices), max(indices)))
+
+
 def _place_of(reading: Visibility, readings: list[Tensor]) -> int:
     """Return the place of a reading among `readings`, appended where none is equal."""
     visible = reading.visible

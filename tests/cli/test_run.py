@@ -80,3 +80,17 @@ def test_ignoring_eos_fills_the_budget(in_folder: Path) -> None:
     )
     assert result.exit_code == 0
     assert {len(case.output_ids) for case in RunDirectory(in_folder / "run").read_cases()} == {48}
+
+
+def test_a_fast_trace_is_clean_at_best(in_folder: Path) -> None:
+    result = specaudit(
+        "run", "--trace", "fast", "--limit", "8", "--max-new-tokens", "24", "--batch-size", "4", "--out", "run"
+    )
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[-1].endswith("16 of 16 cases identical, all contexts right")
+    cases = RunDirectory(in_folder / "run").read_cases()
+    assert {(case.sync.value, case.sync_reason) for case in cases} == {
+        ("clean", "2 of 4 layers were looked at (--trace fast)")
+    }
+    refused = specaudit("run", "--trace", "deep")
+    assert (refused.exit_code, refused.stderr.splitlines()[0]) == (2, "error: --trace: no trace mode 'deep'")
