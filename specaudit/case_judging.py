@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from specaudit.checks.causes.case import case_causes
 from specaudit.checks.evidence import case_evidence
 from specaudit.checks.judgement import Judgement, judge
-from specaudit.checks.streams import ragged_steps, trace_streams
+from specaudit.checks.streams import JointRounds, joint_rounds, trace_streams
 from specaudit.core.records import CaseResult, CauseFinding, Coverage, case_id
 from specaudit.core.scores import Zone
 from specaudit.core.vocabulary import Cause, Compared, Sync, Verdict
@@ -18,7 +18,7 @@ from specaudit.text.description import described
 from specaudit.trace.growth import grow
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence, Set
+    from collections.abc import Sequence
 
     from specaudit.checks.streams import Stream
     from specaudit.core.evidence import CaseEvidence
@@ -72,9 +72,9 @@ class CaseJudge:
             logits_are_processed=self.logits_are_processed,
             draft_choice=draft_choice_of(draft),
         )
-        ragged = ragged_steps(streams)
+        rounds = joint_rounds(streams)
         results = [
-            self._result(arm, unit, number, cases, place, call, outputs[place], stream, judgement, ragged)
+            self._result(arm, unit, number, cases, place, call, outputs[place], stream, judgement, rounds)
             for place, (stream, judgement) in enumerate(zip(streams, judgements, strict=True))
         ]
         self._evidence += [
@@ -101,7 +101,7 @@ class CaseJudge:
         output: tuple[int, ...] | str | None,
         stream: Stream,
         judged: Judgement,
-        ragged: Set[int],
+        rounds: JointRounds,
     ) -> CaseResult:
         case = cases[place]
         judgement = RETURNED_TEXT if isinstance(output, str) else judged
@@ -143,7 +143,7 @@ class CaseJudge:
             proposed_tokens=stream.proposed_tokens if is_seen else None,
             accepted_tokens=stream.accepted_tokens if is_seen else None,
             target_steps=stream.steps if is_seen else None,
-            coverage=_coverage(stream, ragged) if is_seen else None,
+            coverage=_coverage(stream, rounds) if is_seen else None,
             error=call.error or case.reference_error,
         )
         return described(result, vocabulary=self.vocabulary)
@@ -190,12 +190,13 @@ class CaseJudge:
         )
 
 
-def _coverage(stream: Stream, ragged: Set[int]) -> Coverage:
+def _coverage(stream: Stream, rounds: JointRounds) -> Coverage:
     return Coverage(
         rejected=sum(not one.accepted for one in stream.rounds),
         partly=sum(0 < one.accepted < one.proposed for one in stream.rounds),
         accepted=sum(one.accepted == one.proposed for one in stream.rounds),
-        ragged=sum(one.step in ragged for one in stream.rounds),
+        together=sum(one.step in rounds.joint for one in stream.rounds),
+        ragged=sum(one.step in rounds.ragged for one in stream.rounds),
         longest=max((one.proposed for one in stream.rounds), default=0),
     )
 

@@ -17,16 +17,19 @@ from specaudit.checks.streams import trace_streams
 from specaudit.core.scores import Control, PromptedOutput, Zone
 from specaudit.core.vocabulary import Sync
 from specaudit.decoders import eqspec, greedy, greedy_batch
-from specaudit.oracle.floor import rounding_of_logits, zone
+from specaudit.oracle.floor import zone
 from specaudit.oracle.judgement import judge_controls
-from specaudit.oracle.replay import machine_epsilon, replay
+from specaudit.oracle.replay import replay
+from specaudit.trace.growth import grow
 from specaudit.trace.recorder import Recorder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from specaudit.core.scores import Replay
+    from specaudit.core.scores import Replay, TokenScore
     from specaudit.models.loaded import LoadedModel
+    from specaudit.trace.records import Trace
+    from specaudit.trace.trie import PrefixTrie, Reading
 
 CONTROL_PROMPTS = 16
 """Most prompts that a control decodes."""
@@ -47,6 +50,44 @@ class Excuse:
 
     control: Control
     """The floor that it is held against."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Gap:
+    """The two largest logits where a control chose a token, if they were seen."""
+
+    top_ids: tuple[int, int] | None
+    width: float
+    """The first minus the second, in logits."""
+
+    def moved(self, score: TokenScore) -> float | None:
+        """Return by how much the oracle has the two logits closer or further apart, or None where it has two others."""
+        if self.top_ids is None or score.runner_up_logit is None or score.runner_up_id is None:
+            return None
+        width = score.largest_logit - score.runner_up_logit
+        pair = (score.argmax_id, score.runner_up_id)
+        if self.top_ids == pair:
+            return abs(self.width - width)
+        return self.width + width if self.top_ids == pair[::-1] else None
+
+
+def _gaps(trace: Trace, trie: PrefixTrie, prompt: Sequence[int], output: Sequence[int]) -> list[_Gap]:
+    """Return a gap for each token of an output, from the first clean query that read its prefix."""
+    gaps, node = [], trie.find(prompt)
+    for token in output:
+        readings = [] if node is None else trie.readings[node]
+        gaps.append(_gap(trace, readings[0]) if readings else _Gap(top_ids=None, width=0.0))
+        node = None if node is None else trie.children.get((node, token))
+    return gaps
+
+
+def _gap(trace: Trace, reading: Reading) -> _Gap:
+    step = trace.steps[reading.step]
+    if step.top_ids is None or step.top_logits is None or not reading.top_ids:
+        return _Gap(top_ids=None, width=0.0)
+    first, second = step.top_ids[reading.row, reading.query].tolist()
+    largest, next_largest = step.top_logits[reading.row, reading.query].tolist()
+    return _Gap(top_ids=(first, second), width=largest - next_largest)
 
 
 class Noise:
@@ -99,19 +140,25 @@ class Noise:
 
     def _measure(self, batch_size: int, draft_tokens: int) -> Control:
         prompts = self._control_prompts()
-        outputs = [PromptedOutput(prompt_ids=prompt, output_ids=self._references[prompt]) for prompt in prompts]
+        outputs: list[PromptedOutput] = []
+        gaps: list[list[_Gap]] = []
         problem = None
         for name, decode, size in (
             ("greedy", greedy.decode, 1),
             ("greedy-batch", greedy_batch.decode, batch_size),
             ("speculation with the target as its own draft", eqspec.decode, batch_size),
         ):
-            made, found = self._decode(decode, prompts, size, draft_tokens)
+            made, seen, found = self._decode(decode, prompts, size, draft_tokens)
             outputs += made
+            gaps += seen
             problem = problem or (None if found is None else f"control '{name}': {found}")
         replays = self._replay(outputs)
-        largest = [score.largest_logit for scored in replays for score in scored.scores]
-        resolution = rounding_of_logits(largest, epsilon=machine_epsilon(self.target.model))
+        moved = [
+            gap.moved(score)
+            for scored, of_output in zip(replays, gaps, strict=True)
+            for score, gap in zip(scored.scores, of_output, strict=True)
+        ]
+        resolution = max((one for one in moved if one is not None), default=0.0)
         judged = judge_controls(replays, eos_token_ids=self.eos_token_ids, resolution=resolution)
         problem = problem or judged.problem
         floor = None if problem else judged.floor
@@ -125,9 +172,10 @@ class Noise:
 
     def _decode(
         self, decode: Callable[..., list[list[int]]], prompts: Sequence[tuple[int, ...]], size: int, draft_tokens: int
-    ) -> tuple[list[PromptedOutput], str | None]:
-        """Return a control's outputs, and what is wrong with it or None."""
+    ) -> tuple[list[PromptedOutput], list[list[_Gap]], str | None]:
+        """Return a control's outputs, the gap between the two largest logits at each token, and what is wrong or None."""
         outputs: list[PromptedOutput] = []
+        gaps: list[list[_Gap]] = []
         problem = None
         for first in range(0, len(prompts), size):
             batch = prompts[first : first + size]
@@ -142,7 +190,9 @@ class Noise:
                     eos_token_ids=set(self.eos_token_ids),
                     pad_token_id=self.target.pad_token_id,
                 )
-            for judgement in judge(recorder.trace, trace_streams(recorder.trace, batch, made)):
+            trie = grow(recorder.trace)
+            gaps += [_gaps(recorder.trace, trie, prompt, output) for prompt, output in zip(batch, made, strict=True)]
+            for judgement in judge(recorder.trace, trace_streams(recorder.trace, batch, made), trie=trie):
                 if judgement.sync is Sync.VIOLATED and problem is None:
                     problem = judgement.findings[0].message
             references = [list(self._references[prompt]) for prompt in batch]
@@ -150,7 +200,7 @@ class Noise:
                 problem = "decoding the same prompt again gives another output"
             pairs = zip(batch, made, strict=True)
             outputs += [PromptedOutput(prompt_ids=prompt, output_ids=tuple(output)) for prompt, output in pairs]
-        return outputs, problem
+        return outputs, gaps, problem
 
     def _replay(self, outputs: Sequence[PromptedOutput]) -> tuple[Replay, ...]:
         with torch.inference_mode():

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from specaudit.checks.causes.acceptance import unverified
 from specaudit.checks.diagnose import trace_causes
-from specaudit.checks.kv import check_origin, misplaced_finding
+from specaudit.checks.kv import check_origin, flaw_finding, misplaced_finding
 from specaudit.checks.misplaced import Misplaced, misplaced_token
 from specaudit.checks.pos import check_pos
 from specaudit.checks.rect import check_rect
@@ -25,6 +25,7 @@ from specaudit.checks.warrant import check_choice
 from specaudit.checks.warrants import Standing, TokenWarrant, is_read_for_each, output_warrants
 from specaudit.core.vocabulary import Check, Sync
 from specaudit.trace.growth import grow, sees_its_path
+from specaudit.trace.trie import NONE, FlawKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from specaudit.checks.streams import Attempt, Stream
     from specaudit.core.records import CauseFinding, Finding
     from specaudit.trace.records import Step, Trace
-    from specaudit.trace.trie import PrefixTrie
+    from specaudit.trace.trie import Flaw, PrefixTrie
 
 CHECKS = (check_rect, check_pos)
 
@@ -104,7 +105,7 @@ class _Judging:
         unwarranted = next((warrant for warrant in warrants if not self._stands(warrant)), None)
         if unwarranted is None and all(is_read_for_each(warrant, stream, self.streams) for warrant in warrants):
             return self._sound()
-        findings, blind = self._placed_findings(stream)
+        findings, blind = self._placed_findings(stream, with_contents=unwarranted is None)
         if unwarranted is not None:
             findings, blind = self._with_origin(findings, blind, unwarranted, stream)
         if not findings and blind is None and unwarranted is not None:
@@ -125,10 +126,13 @@ class _Judging:
         sync = Sync.CLEAN if caveats else Sync.CERTIFIED
         return Judgement(sync=sync, reason="; ".join(caveats) or None, findings=())
 
-    def _placed_findings(self, stream: Stream) -> tuple[list[Finding], str | None]:
-        """Return what the checks find in the places where the stream's tokens were fed, and what was not observed there."""
+    def _placed_findings(self, stream: Stream, *, with_contents: bool) -> tuple[list[Finding], str | None]:
+        """Return what the checks find in the places where the stream's tokens were fed, and what was not observed there.
+
+        Contents are looked at only where a sound twin vouches for every token: else the trie says what is wrong with them.
+        """
         failures = {
-            attempt: _failures(self.trace.steps[attempt.step], attempt)
+            attempt: self._failures(attempt, with_contents=with_contents)
             for attempts in (*stream.attempts[:-1], *stream.shared[:-1])  # nothing rests on the last token
             for attempt in attempts
         }
@@ -144,7 +148,25 @@ class _Judging:
                 blind = blind or f"step {unseen.step}: {self.trace.steps[unseen.step].obstacles[0]}"
         for attempt in harmful_attempts(self.trace, stream, failures):
             unsound += failures[attempt] or ()
+        for attempts in stream.attempts[:-1] if with_contents else ():
+            if not any(failures[attempt] == () for attempt in attempts):  # what its own rows fed was never sound
+                flawed = [attempt for attempt in attempts if self._flaw(attempt) is not None]
+                unsound += [finding for attempt in flawed for finding in failures[attempt] or ()]
         return unsound, blind
+
+    def _failures(self, attempt: Attempt, *, with_contents: bool) -> tuple[Finding, ...] | None:
+        """Return the findings of one attempt, () when sound, None when the step was not observed."""
+        found = _failures(self.trace.steps[attempt.step], attempt)
+        if found == () and with_contents:
+            flaw = self._flaw(attempt)
+            return () if flaw is None else (flaw_finding(flaw, attempt.stream_index),)
+        return found
+
+    def _flaw(self, attempt: Attempt) -> Flaw | None:
+        """Return what is known to be wrong with what an attempt saw, or None."""
+        node = self.trie.node_of_write[attempt.write]
+        flaw = None if node == NONE else self.trie.flaws[node]
+        return None if flaw is None or flaw.kind is FlawKind.UNOBSERVED else flaw
 
     def _first_of_each_check(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
         """Return the first finding of each check, earliest first.

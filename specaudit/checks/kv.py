@@ -41,7 +41,7 @@ def check_origin(trie: PrefixTrie, stream: Stream, warrant: TokenWarrant) -> Fin
     observed = [flaw for flaw in flaws if flaw.kind is not FlawKind.UNOBSERVED]
     if len(observed) < len(flaws) or not observed:
         return None
-    return _finding(min(observed, key=lambda flaw: flaw.moment), warrant)
+    return flaw_finding(min(observed, key=lambda flaw: flaw.moment), warrant.stream_index)
 
 
 def misplaced_finding(misplaced: Misplaced) -> Finding:
@@ -59,14 +59,15 @@ def misplaced_finding(misplaced: Misplaced) -> Finding:
     )
 
 
-def _finding(flaw: Flaw, warrant: TokenWarrant) -> Finding:
+def flaw_finding(flaw: Flaw, stream_index: int) -> Finding:
+    """Return the finding for a flaw in the context of a stream's token."""
     column = "" if flaw.column is None else f" (slot {flaw.column})"
     return Finding(
         check=Check.POS if flaw.kind is FlawKind.POSITION else Check.KV,
         step=flaw.step,
         row=flaw.row,
         query=flaw.query,
-        stream_index=warrant.stream_index,
+        stream_index=stream_index,
         layer=flaw.layer,
         expected=flaw.expected,
         actual=flaw.actual,

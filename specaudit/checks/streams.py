@@ -115,13 +115,27 @@ def trace_streams(
     return streams
 
 
-def ragged_steps(streams: Sequence[Stream]) -> frozenset[int]:
-    """Return the steps in which streams accepted different numbers of proposals."""
-    accepted: dict[int, set[int]] = {}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointRounds:
+    """Steps in which the proposals of several streams were verified."""
+
+    joint: frozenset[int]
+    """All of them."""
+
+    ragged: frozenset[int]
+    """Those in which streams accepted different numbers."""
+
+
+def joint_rounds(streams: Sequence[Stream]) -> JointRounds:
+    """Return in which steps streams of one call had rounds together."""
+    accepted: dict[int, list[int]] = {}
     for stream in streams:
         for one in stream.rounds:
-            accepted.setdefault(one.step, set()).add(one.accepted)
-    return frozenset(step for step, counts in accepted.items() if len(counts) > 1)
+            accepted.setdefault(one.step, []).append(one.accepted)
+    return JointRounds(
+        joint=frozenset(step for step, counts in accepted.items() if len(counts) > 1),
+        ragged=frozenset(step for step, counts in accepted.items() if len(set(counts)) > 1),
+    )
 
 
 class _Filling:

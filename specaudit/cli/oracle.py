@@ -106,7 +106,7 @@ def _judge(options: OracleOptions, target: LoadedModel, candidate: Recording, co
         judge_output(name, _prompted(candidate.outputs[name]), found, eos_token_ids=eos, floor=floor)
         for name, found in replays.items()
     )
-    decision = decide_scores(outputs)
+    decision = decide_scores(outputs, floor=floor)
     sides = _sides(candidate, controls, target, oracle, eos, control)
     print_scores(
         Console(stderr=options.json == "-"),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from specaudit.core.records import CaseResult
 
-NOTHING = Coverage(rejected=0, partly=0, accepted=0, ragged=0, longest=0)
+NOTHING = Coverage(rejected=0, partly=0, accepted=0, together=0, ragged=0, longest=0)
 """Of a decoder that does not speculate."""
 
 
@@ -48,6 +48,7 @@ def total_coverage(cases: Iterable[CaseResult]) -> Coverage | None:
         rejected=sum(one.rejected for one in seen),
         partly=sum(one.partly for one in seen),
         accepted=sum(one.accepted for one in seen),
+        together=sum(one.together for one in seen),
         ragged=sum(one.ragged for one in seen),
         longest=max(one.longest for one in seen),
     )
@@ -65,15 +66,13 @@ def _gap(cases: Sequence[CaseResult]) -> Gap | None:
     coverage = total_coverage(cases)
     if coverage is None or not coverage.longest:
         return None
-    together = {(case.unit, case.call) for case in cases}
-    is_batched = (cases[0].batch_size or 1) > 1 and len(together) < len(cases)
     missing = [
         pattern
         for pattern, count, is_required in (
             ("a round that rejected all proposals", coverage.rejected, True),
             ("a round that accepted some", coverage.partly, coverage.longest > 1),
             ("a round that accepted all", coverage.accepted, True),
-            ("rows that accepted different numbers", coverage.ragged, is_batched),
+            ("rows that accepted different numbers", coverage.ragged, coverage.together > 0),
         )
         if is_required and not count
     ]

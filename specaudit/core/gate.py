@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from specaudit.core.coverage import coverage_gaps
+from specaudit.core.ties import crowded_ties
 from specaudit.core.vocabulary import Cause, Compared, RunVerdict, Sync, Verdict
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ def decide(
     `stopped_by` says why cases are missing, where that is known.
 
     1. A case diverged or violated a check: `failed`, 1, even when other cases are missing. Differences that only a noise
-       floor could tell from rounding are no finding where the controls that measure it are not right themselves.
+       floor could tell from rounding are no finding where the controls that measure it are not right themselves. Ties
+       are one where an arm has far more of them than its controls.
     2. Interrupted: `interrupted`, 130.
     3. A planned case unmeasured or missing, such a control, or nothing planned: `no-evidence`, 3.
     4. An arm that did not go through the patterns of acceptance in which faults show: `insufficient-coverage`, 3.
@@ -81,6 +83,9 @@ def decide(
             exit_code=EXIT_NO_EVIDENCE,
             reasons=tuple(reasons) or ("no cases were planned",),
         )
+    crowded = crowded_ties(cases, controls)
+    if crowded is not None:
+        return Decision(verdict=RunVerdict.FAILED, exit_code=EXIT_FINDING, reasons=(crowded,))
     gaps = coverage_gaps(cases)
     if gaps:
         return Decision(

@@ -238,8 +238,11 @@ class Coverage:
     accepted: int
     """Rounds that accepted all of them."""
 
+    together: int
+    """Rounds in which another row of the batch had proposals as well."""
+
     ragged: int
-    """Rounds in which another row of the batch accepted another number."""
+    """Those of them in which another row accepted another number."""
 
     longest: int
     """Most proposals of one round."""

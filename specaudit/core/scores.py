@@ -42,6 +42,12 @@ class TokenScore:
     largest_logit: float
     """The largest logit, finite: rounding errors scale with it."""
 
+    runner_up_id: int | None = None
+    """A token with the second largest logit, or None where it was not asked for."""
+
+    runner_up_logit: float | None = None
+    """The second largest logit, or None."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
@@ -85,7 +91,8 @@ class NoiseFloor:
     """Largest regret of the controls, in logits; 0 where every token was the argmax."""
 
     resolution: float
-    """Regret that rounding of the target's own type explains by itself, in logits; see `rounding_of_logits`."""
+    """Regret that rounding explains by itself, in logits: how far two logits of the controls lay closer or further apart
+    than in the oracle's forward, at most, or without a trace of them what `rounding_of_logits` says."""
 
     outputs: int
     """Outputs of the controls that have a token, at least 1."""
@@ -95,6 +102,9 @@ class NoiseFloor:
 
     departures: int
     """Those tokens whose regret is above 0."""
+
+    departing: int = 0
+    """Outputs with such a token."""
 
     @property
     def excused(self) -> float:

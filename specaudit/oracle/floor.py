@@ -30,12 +30,15 @@ from specaudit.core.shares import upper_bound_of_zero
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-ROUNDINGS = 8
+ROUNDINGS, ROUNDINGS_OF_HALF = 8, 3
 """Roundings of the largest logit that a difference of two logits is granted where nothing was measured.
 
 Seen between forwards of one model in different types and shapes: up to 5.6 in float32, up to 2.7 in bfloat16 (the bundled
 llama, SmolLM2-135M; some hundred tokens each).
 """
+
+HALF = 1e-4
+"""A machine epsilon above this is that of a type of half precision."""
 
 
 def measure_floor(controls: Iterable[Sequence[float]], *, resolution: float = 0.0) -> NoiseFloor:
@@ -57,6 +60,7 @@ def measure_floor(controls: Iterable[Sequence[float]], *, resolution: float = 0.
         outputs=len(outputs),
         tokens=len(regrets),
         departures=sum(regret > 0 for regret in regrets),
+        departing=sum(any(regret > 0 for regret in output) for output in outputs),
     )
 
 
@@ -75,11 +79,12 @@ def zone(regret: float, floor: NoiseFloor) -> Zone:
 def rounding_of_logits(largest_logits: Iterable[float], *, epsilon: float) -> float:
     """Return the regret, in logits, that the rounding of a type with this machine `epsilon` explains by itself.
 
-    `ROUNDINGS` times the spacing of numbers near the largest logit by magnitude; 0 where there are none. It keeps a few
-    controls without a departure from making 0 the floor, and is no substitute for them: kernels of another engine, or
-    weights in another type, round more.
+    `ROUNDINGS` times, in half precision `ROUNDINGS_OF_HALF` times, the spacing of numbers near the largest logit by
+    magnitude; 0 where there are none. It keeps a few controls without a departure from making 0 the floor, and is no
+    substitute for them: kernels of another engine, or weights in another type, round more.
     """
-    return ROUNDINGS * epsilon * max(map(abs, largest_logits), default=0.0)
+    roundings = ROUNDINGS_OF_HALF if epsilon > HALF else ROUNDINGS
+    return roundings * epsilon * max(map(abs, largest_logits), default=0.0)
 
 
 def chance_of_false_alarm(floor: NoiseFloor, *, departures: int | None = None) -> float:

@@ -182,10 +182,10 @@ def _score(logits: Tensor, places: Sequence[_Place]) -> list[TokenScore]:
     """Return the scores of tokens by their logits [N, vocabulary]; maxima are compared in the logits' own type."""
     token_ids = torch.tensor([place.token_id for place in places], device=logits.device)
     own = logits.gather(1, token_ids[:, None])  # [N, 1]
-    largest, argmax_ids = logits.max(-1)
+    top, top_ids = logits.topk(2, dim=-1)  # [N, 2]
     ranks = (logits > own).sum(-1)
     columns = zip(
-        places, argmax_ids.tolist(), ranks.tolist(), largest.tolist(), own[:, 0].tolist(), strict=True
+        places, top_ids.tolist(), ranks.tolist(), top.tolist(), own[:, 0].tolist(), strict=True
     )  # lists hold Python's floats: float64
     return [
         TokenScore(
@@ -195,8 +195,10 @@ def _score(logits: Tensor, places: Sequence[_Place]) -> list[TokenScore]:
             rank=rank,
             regret=largest_logit - own_logit,
             largest_logit=largest_logit,
+            runner_up_id=runner_up_id,
+            runner_up_logit=runner_up_logit,
         )
-        for place, argmax_id, rank, largest_logit, own_logit in columns
+        for place, (argmax_id, runner_up_id), rank, (largest_logit, runner_up_logit), own_logit in columns
     ]
 
 

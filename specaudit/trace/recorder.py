@@ -95,6 +95,7 @@ class Recorder:
         self._open: _OpenStep | None = None
         self._stack = ExitStack()
         self._thread: int | None = None
+        self._weights: list[tuple[nn.Module, str, nn.Parameter | None, int]] = []  # as they were at the beginning
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Recorder:
         """Return a recorder that hears nothing: a model copied while it is watched takes its hooks along."""
@@ -113,6 +114,11 @@ class Recorder:
     def __enter__(self) -> Self:
         """Put the taps on."""
         self._thread = threading.get_ident()
+        self._weights = [
+            (module, name, one, 0 if one is None else _version(one))
+            for module in self.model.modules()
+            for name, one in module._parameters.items()
+        ]
         modules = [layer.module for layer in self.anatomy.layers]
         self._implementation = self._current_implementation()
         with ExitStack() as stack:
@@ -271,6 +277,8 @@ class Recorder:
             obstacles.append(f"from position {self._length_limit} on the encoding depends on the longest row (rotary)")
         if self.model.training:
             obstacles.append("the target is in training mode")
+        if self._are_weights_changed():
+            obstacles.append("weights of the target were changed while it was watched")
         views = self._views(step, index, input_ids) if input_ids is not None and step.calls else ()
         if any((view.own_slots == UNKNOWN).any() for view in views):
             obstacles.append("the cache does not hold the bits that were written to it")
@@ -287,6 +295,13 @@ class Recorder:
                 is_complete=layers <= step.entered,
                 obstacles=tuple(dict.fromkeys(obstacles)),
             )
+        )
+
+    def _are_weights_changed(self) -> bool:
+        """Return whether a parameter is another tensor, or was written to, since the recorder was opened."""
+        return any(
+            module._parameters.get(name) is not one or (one is not None and _version(one) != version)
+            for module, name, one, version in self._weights
         )
 
     def _views(self, step: _OpenStep, index: int, input_ids: np.ndarray) -> tuple[LayerView, ...]:
@@ -340,6 +355,11 @@ class Recorder:
         first = self.anatomy.layers[0].module if self.anatomy.layers else self.model
         config: Any = getattr(first, "config", self.model.config)
         return str(config._attn_implementation)
+
+
+def _version(tensor: Tensor) -> int:
+    """Return a number that grows with every write; 0 for inference tensors, which keep none."""
+    return 0 if tensor.is_inference() else tensor._version
 
 
 def outer_layers(model: PreTrainedModel) -> frozenset[int]:

@@ -6,7 +6,8 @@ import pytest
 
 from specaudit.core.gate import decide
 from specaudit.core.records import CauseFinding, Coverage
-from specaudit.core.scores import Control
+from specaudit.core.scores import Control, NoiseFloor
+from specaudit.core.ties import chance_of_as_many
 from specaudit.core.vocabulary import Cause, RunVerdict, Sync, Verdict
 from tests.core.cases import made_case
 
@@ -52,16 +53,16 @@ def test_reasons_count_what_they_name() -> None:
     )
 
 
-FULL = Coverage(rejected=1, partly=1, accepted=1, ragged=1, longest=4)
+FULL = Coverage(rejected=1, partly=1, accepted=1, together=1, ragged=1, longest=4)
 
 
 @pytest.mark.parametrize(
     ("coverage", "missing"),
     [
-        (Coverage(rejected=0, partly=2, accepted=3, ragged=2, longest=4), "rejected all"),
-        (Coverage(rejected=2, partly=0, accepted=3, ragged=2, longest=4), "accepted some"),
-        (Coverage(rejected=2, partly=1, accepted=0, ragged=2, longest=4), "accepted all"),
-        (Coverage(rejected=2, partly=1, accepted=4, ragged=0, longest=4), "different numbers"),
+        (Coverage(rejected=0, partly=2, accepted=3, together=2, ragged=2, longest=4), "rejected all"),
+        (Coverage(rejected=2, partly=0, accepted=3, together=2, ragged=2, longest=4), "accepted some"),
+        (Coverage(rejected=2, partly=1, accepted=0, together=2, ragged=2, longest=4), "accepted all"),
+        (Coverage(rejected=2, partly=1, accepted=4, together=2, ragged=0, longest=4), "different numbers"),
     ],
 )
 def test_what_could_not_show_a_fault_is_no_pass(coverage: Coverage, missing: str) -> None:
@@ -77,8 +78,8 @@ def test_what_could_not_show_a_fault_is_no_pass(coverage: Coverage, missing: str
     "coverage",
     [
         FULL,
-        Coverage(rejected=0, partly=0, accepted=0, ragged=0, longest=0),  # it proposes nothing
-        Coverage(rejected=1, partly=0, accepted=1, ragged=1, longest=1),  # one proposal is accepted or not
+        Coverage(rejected=0, partly=0, accepted=0, together=0, ragged=0, longest=0),  # it proposes nothing
+        Coverage(rejected=1, partly=0, accepted=1, together=1, ragged=1, longest=1),  # one proposal is accepted or not
         None,  # not seen
     ],
 )
@@ -88,7 +89,7 @@ def test_enough_coverage(coverage: Coverage | None) -> None:
 
 
 def test_rows_decoded_alone_cannot_differ() -> None:
-    alone = Coverage(rejected=1, partly=1, accepted=1, ragged=0, longest=4)
+    alone = Coverage(rejected=1, partly=1, accepted=1, together=0, ragged=0, longest=4)
     cases = [made_case(prompt_id=name, coverage=alone, call=call) for call, name in enumerate("pq")]
     assert decide(cases, planned=2).exit_code == 0
 
@@ -110,3 +111,21 @@ def test_a_control_that_fails_accuses_nobody() -> None:
     assert "a slot is missing" in decision.reasons[0]
     assert decide([open_case], planned=1).exit_code == 1
     assert decide([open_case, LATENT], planned=2, controls=[broken]).exit_code == 1
+
+
+def test_many_ties_are_no_rounding() -> None:
+    """A decoder that takes what is nearly as good differs within the floor each time, and far too often."""
+    floor = NoiseFloor(maximum=0.0, resolution=0.1, outputs=32, tokens=600, departures=0, departing=0)
+    control = Control(batch_size=4, draft_tokens=4, floor=floor, problem=None)
+    tied = [made_case(prompt_id=f"p{place}", output=(5, 7), verdict=Verdict.TIE) for place in range(6)]
+    rest = [made_case(prompt_id=f"q{place}") for place in range(2)]
+    decision = decide([*tied, *rest], planned=8, controls=[control])
+    assert (decision.verdict, decision.exit_code) == (RunVerdict.FAILED, 1)
+    assert "6 of 8 cases differ, 0 of 32 control outputs" in decision.reasons[0]
+    assert decide([tied[0], *rest], planned=3, controls=[control]).exit_code == 0
+
+
+@pytest.mark.parametrize(("count", "total", "other", "of", "chance"), [(3, 4, 0, 4, 1 / 14), (1, 2, 1, 2, 5 / 6)])
+def test_chance_of_as_many(count: int, total: int, other: int, of: int, chance: float) -> None:
+    """By hand: C(3, 3) C(5, 1) / C(8, 4) = 5/70; 1 - C(2, 0) C(2, 2) / C(4, 2) = 5/6."""
+    assert chance_of_as_many(count, total, other, of) == pytest.approx(chance)

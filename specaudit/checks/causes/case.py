@@ -38,7 +38,7 @@ def case_causes(
         return judgement.causes
     permuted = permuted_cause(prompt_id, output, references)
     if permuted is not None:
-        return (permuted, *judgement.causes)
+        return (*judgement.causes, permuted) if _is_context(judgement.causes) else (permuted, *judgement.causes)
     leak = pad_leak_cause(
         output,
         reference,
@@ -62,9 +62,22 @@ def case_causes(
     return (stopping, *judgement.causes) if is_end else (*judgement.causes, stopping)
 
 
+def _is_context(causes: Sequence[CauseFinding]) -> bool:
+    """Return whether the origin lies in what attention saw: outputs that loop may equal another prompt's by accident."""
+    return bool(causes) and causes[0].query is not None and causes[0].cause not in _OF_CHOICE
+
+
 def _is_explained(causes: Sequence[CauseFinding]) -> bool:
     """Return whether the trace says where a wrong token came from: then that it is padding's id is an accident."""
     return bool(causes) and causes[0].query is not None and causes[0].cause not in _OF_UNKNOWN_TOKENS
 
 
 _OF_UNKNOWN_TOKENS = {Cause.BONUS_WRONG, Cause.TOKEN_DROPPED}
+
+_OF_CHOICE = {
+    Cause.ACCEPTED_MISMATCH,
+    Cause.BONUS_FROM_DRAFT,
+    Cause.BONUS_WRONG,
+    Cause.TOKEN_DROPPED,
+    Cause.TOKEN_REPEATED,
+}

@@ -37,7 +37,8 @@ def stopping_cause(
         return None
     evidence = f"the output has {len(output)} tokens and no end of sequence, the reference has {len(reference)}"
     in_prompt = next((place for place, token in enumerate(prompt) if token in eos_token_ids), None)
-    if in_prompt is not None:
+    lacks_end_alone = len(output) == len(reference) - 1 and reference[-1] in eos_token_ids
+    if in_prompt is not None and not lacks_end_alone:
         evidence += f"; token {in_prompt} of the prompt is an end of sequence"
         return _found(Cause.PROMPT_EOS, len(prompt) + len(output), evidence)
     return _found(Cause.EARLY_STOP, len(prompt) + len(output), evidence)
