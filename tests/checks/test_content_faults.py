@@ -80,3 +80,20 @@ def test_a_token_that_the_target_did_not_choose() -> None:
     (finding,) = result.judgements[1].findings
     assert finding.check is Check.WARRANT
     assert (finding.expected, finding.actual) == (result.expected[1][-1], result.outputs[1][-1])
+
+
+def test_a_sound_twin_does_not_hide_contents() -> None:
+    """Two rows with one prompt: the output of the altered one is right, and its twin read every prefix soundly."""
+
+    def nudged(states: torch.Tensor) -> torch.Tensor:
+        states[1, :, -2] *= 1 + 1e-9
+        return states
+
+    batch = replace(ALL_ACCEPTED, prompts=((7, 30, 2, 8), (7, 30, 2, 8), (5, 9, 11, 14)))
+    result = audit(altered(nudged).decode, batch)
+    assert result.outputs == result.expected
+    syncs = [judgement.sync for judgement in result.judgements]
+    assert syncs[2] is Sync.CERTIFIED
+    assert sorted(syncs[:2]) == [Sync.CERTIFIED, Sync.VIOLATED]
+    violated = next(judgement for judgement in result.judgements if judgement.sync is Sync.VIOLATED)
+    assert (violated.findings[0].check, violated.findings[0].step, violated.findings[0].row) == (Check.KV, AT, 1)

@@ -86,3 +86,20 @@ def test_training_mode_is_not_observed() -> None:
         assert {one.sync for one in judged(model)} == {Sync.UNOBSERVED}
     finally:
         model.eval()
+
+
+def test_weights_edited_for_the_length_of_a_call() -> None:
+    """Put back before the call ends, they leave the model as it was; what was computed meanwhile was another model's."""
+    torch.manual_seed(0)
+    model = LlamaForCausalLM(LlamaConfig(**SMALL, max_position_embeddings=64)).eval().requires_grad_(False)
+    weight = model.model.layers[0].mlp.up_proj.weight
+    kept = weight.clone()
+    with Recorder(model) as recorder:
+        weight.mul_(1.5)
+        outputs = greedy_batch.decode(
+            model, None, None, PROMPTS, max_new_tokens=6, draft_tokens=0, eos_token_ids=set(), pad_token_id=0
+        )
+        weight.copy_(kept)
+    for one in judge(recorder.trace, trace_streams(recorder.trace, PROMPTS, outputs)):
+        assert one.sync is Sync.UNOBSERVED
+        assert "weights" in one.reason
