@@ -72,6 +72,7 @@ def run_session(
     messages = Console(stderr=True)
     console = messages if output.json == "-" else Console()
     session = _Session(plan, directory, resumed)
+    session.is_one_call = only is not None
     selection = Selection(done=session.done(), done_ids=session.generated_ids(), only=only)
     deadline = None if output.time_limit is None else time.monotonic() + output.time_limit
     interrupted = False
@@ -121,6 +122,7 @@ class _Session:
         self.resumed = resumed
         self.started: RunStarted | None = None
         self.stopped_by: str | None = None
+        self.is_one_call = False
         self.token_texts: Mapping[int, str] = {}
         stored = () if resumed is None else resumed.units
         self.cases: list[CaseResult] = [case for unit in stored for case in unit.cases]
@@ -171,9 +173,14 @@ class _Session:
         planned = self.started.planned_cases
         controls = tuple(self.controls.values())
         decision = decide(
-            self.cases, planned=planned, interrupted=interrupted, stopped_by=self.stopped_by, controls=controls
+            self.cases,
+            planned=planned,
+            interrupted=interrupted,
+            stopped_by=self.stopped_by,
+            controls=controls,
+            requires_coverage=not self.is_one_call,
         )
-        summaries = summarise(self.cases, self.timings)
+        summaries = summarise(self.cases, self.timings, requires_coverage=not self.is_one_call)
         models = RunModels(target=self.started.target, draft=self.started.draft)
         left_out = self.started.left_out
         report = report_document(

@@ -44,10 +44,11 @@ def decide(
     interrupted: bool = False,
     stopped_by: str | None = None,
     controls: Sequence[Control] = (),
+    requires_coverage: bool = True,
 ) -> Decision:
     """Judge the finished `cases` of a run that planned `planned` cases; the first match wins.
 
-    `stopped_by` says why cases are missing, where that is known.
+    `stopped_by` says why cases are missing, where that is known. A single call that is run again needs no coverage.
 
     1. A case diverged or violated a check: `failed`, 1, even when other cases are missing. Differences that only a noise
        floor could tell from rounding are no finding where the controls that measure it are not right themselves. Ties
@@ -86,7 +87,7 @@ def decide(
     crowded = crowded_ties(cases, controls)
     if crowded is not None:
         return Decision(verdict=RunVerdict.FAILED, exit_code=EXIT_FINDING, reasons=(crowded,))
-    gaps = coverage_gaps(cases)
+    gaps = coverage_gaps(cases) if requires_coverage else ()
     if gaps:
         return Decision(
             verdict=RunVerdict.INSUFFICIENT_COVERAGE,

@@ -210,7 +210,9 @@ class ArmSummary:
         return bool(self.verdicts[Verdict.DIVERGED] or self.syncs[Sync.VIOLATED])
 
 
-def summarise(cases: Sequence[CaseResult], timings: Sequence[UnitTiming]) -> tuple[ArmSummary, ...]:
+def summarise(
+    cases: Sequence[CaseResult], timings: Sequence[UnitTiming], *, requires_coverage: bool = True
+) -> tuple[ArmSummary, ...]:
     """Return one summary for each arm that has a case, in order of first appearance.
 
     Timings of arms without a case are left out.
@@ -221,7 +223,10 @@ def summarise(cases: Sequence[CaseResult], timings: Sequence[UnitTiming]) -> tup
     timings_by_arm: dict[ArmKey, list[UnitTiming]] = {key: [] for key in cases_by_arm}
     for timing in timings:
         timings_by_arm.get(arm_key(timing), []).append(timing)
-    return tuple(_summarise_arm(key, arm_cases, timings_by_arm[key]) for key, arm_cases in cases_by_arm.items())
+    return tuple(
+        _summarise_arm(key, arm_cases, timings_by_arm[key], requires_coverage=requires_coverage)
+        for key, arm_cases in cases_by_arm.items()
+    )
 
 
 def arm_key(record: CaseResult | UnitTiming | ArmSummary) -> ArmKey:
@@ -256,7 +261,9 @@ def _moment(violation: Violation) -> tuple[int, int, int, int, int]:
     return (violation.unit, violation.call, finding.step, finding.row, finding.query)
 
 
-def _summarise_arm(key: ArmKey, cases: Sequence[CaseResult], timings: Sequence[UnitTiming]) -> ArmSummary:
+def _summarise_arm(
+    key: ArmKey, cases: Sequence[CaseResult], timings: Sequence[UnitTiming], *, requires_coverage: bool
+) -> ArmSummary:
     measured = [case for case in cases if case.verdict is not Verdict.UNMEASURED]
     verdicts = {verdict: sum(case.verdict is verdict for case in cases) for verdict in Verdict}
     syncs = {sync: sum(case.sync is sync for case in cases) for sync in Sync}
@@ -265,7 +272,7 @@ def _summarise_arm(key: ArmKey, cases: Sequence[CaseResult], timings: Sequence[U
     rouge = [case.rouge_l for case in cases if case.verdict is Verdict.DIVERGED and case.rouge_l is not None]
     return ArmSummary(
         **key._asdict(),
-        verdict=decide(cases, planned=len(cases)).verdict,
+        verdict=decide(cases, planned=len(cases), requires_coverage=requires_coverage).verdict,
         cases=len(cases),
         prompts=len({case.prompt_digest for case in cases}),
         calls=len({(case.unit, case.call) for case in cases}),

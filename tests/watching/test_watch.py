@@ -15,12 +15,13 @@ import specaudit
 from specaudit.core.errors import UsageError
 from specaudit.core.vocabulary import Cause, Check, Sync
 from specaudit.faults.authority import uncached_greedy
+from specaudit.faults.legal import plain_loop
 from specaudit.faults.random_models import random_draft, random_model
 from specaudit.watching.report import NotCertifiedError, WatchReport
 from tests.checks.batches import RandomBatch, make_draft
 from tests.checks.faulty import Broken, Forward
 from tests.trace.test_recorder import installed
-from tests.variants import generated, plain_loop
+from tests.variants import generated
 from tests.variants.shared_modules import shared_layers
 
 if TYPE_CHECKING:
