@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from specaudit.checks.causes.acceptance import CHOICES
 from specaudit.checks.scene import Scene, Scenery, Slot, SlotKind
 from specaudit.core.evidence import CaseEvidence, FedBlock, FedToken, Holding, Role, SlotRange
-from specaudit.core.vocabulary import Cause, Check
+from specaudit.core.vocabulary import Check
 from specaudit.trace.records import UNKNOWN
 
 if TYPE_CHECKING:
@@ -24,17 +25,6 @@ STEPS_BEFORE = 3
 
 TOKENS_KEPT = 24
 """Most tokens kept of a block: those around the origin, of earlier blocks the last."""
-
-CHOICES = frozenset(
-    {
-        Cause.ACCEPTED_MISMATCH,
-        Cause.BONUS_FROM_DRAFT,
-        Cause.BONUS_WRONG,
-        Cause.TOKEN_DROPPED,
-        Cause.TOKEN_REPEATED,
-    }
-)
-"""Causes whose stream index is that of the token chosen after the query's."""
 
 HOLDING = {
     SlotKind.TOKEN: Holding.TOKEN,

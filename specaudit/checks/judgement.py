@@ -132,7 +132,7 @@ class _Judging:
         Contents are looked at only where a sound twin vouches for every token: else the trie says what is wrong with them.
         """
         failures = {
-            attempt: self._failures(attempt, with_contents=with_contents)
+            attempt: self._failures_of(attempt, with_contents=with_contents)
             for attempts in (*stream.attempts[:-1], *stream.shared[:-1])  # nothing rests on the last token
             for attempt in attempts
         }
@@ -154,7 +154,7 @@ class _Judging:
                 unsound += [finding for attempt in flawed for finding in failures[attempt] or ()]
         return unsound, blind
 
-    def _failures(self, attempt: Attempt, *, with_contents: bool) -> tuple[Finding, ...] | None:
+    def _failures_of(self, attempt: Attempt, *, with_contents: bool) -> tuple[Finding, ...] | None:
         """Return the findings of one attempt, () when sound, None when the step was not observed."""
         found = _failures(self.trace.steps[attempt.step], attempt)
         if found == () and with_contents:

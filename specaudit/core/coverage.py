@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
     from specaudit.core.records import CaseResult
 
-NOTHING = Coverage(rejected=0, partly=0, accepted=0, together=0, ragged=0, longest=0)
-"""Of a decoder that does not speculate."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:

@@ -210,7 +210,6 @@ FAULTS = (
         make=lambda: Injection(
             verify=lasting(_accepting(lambda accepted, most: accepted.new_full(accepted.shape, most)))
         ),
-        is_lasting=True,
     ),
     Fault(
         name="batch-maximum-accepted",
@@ -218,7 +217,6 @@ FAULTS = (
         imitates="Every row accepts as many proposals as the luckiest row of the batch.",
         causes=(Cause.ACCEPTED_MISMATCH,),
         make=lambda: Injection(verify=lasting(_accepting(lambda accepted, most: accepted.max().expand_as(accepted)))),
-        is_lasting=True,
     ),
     Fault(
         name="end-unverified",

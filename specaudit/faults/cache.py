@@ -377,7 +377,6 @@ FAULTS = (
         causes=(Cause.FOREIGN_KV,),
         make=_refilled,
         layouts=IN_PLACE,
-        is_lasting=True,
         places=2,
     ),
 )

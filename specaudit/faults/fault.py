@@ -185,9 +185,6 @@ class Fault:
     layouts: tuple[Layout, ...] = tuple(Layout)
     """Where it can be made."""
 
-    is_lasting: bool = False
-    """Whether it is made in every round from its first on, rather than once."""
-
     replaced: float = 0.5
     """Share of the proposals that are wrong in its trial, in [0, 1]."""
 

@@ -101,7 +101,6 @@ FAULTS = (
         imitates="The rounds mask what was rejected and forget the padding of the prefill.",
         causes=(Cause.PAD_ATTENDED,),
         make=lambda: Injection(forward=lasting(_made(True, _padding))),
-        is_lasting=True,
     ),
     Fault(
         name="hole-unmasked",
@@ -119,7 +118,6 @@ FAULTS = (
         causes=(Cause.REJECTED_ATTENDED,),
         make=lambda: Injection(forward=lasting(_made(True, _rejected_last))),
         layouts=IN_PLACE,
-        is_lasting=True,
         replaced=1.0,
     ),
     Fault(
@@ -129,7 +127,6 @@ FAULTS = (
         causes=(Cause.REJECTED_ATTENDED, Cause.STALE_KV),  # never masked is never cut
         make=lambda: Injection(forward=lasting(_without_rejections)),
         layouts=IN_PLACE,
-        is_lasting=True,
         replaced=1.0,
     ),
     Fault(
@@ -145,7 +142,6 @@ FAULTS = (
         imitates="The mask counts one accepted token too few.",
         causes=(Cause.LIVE_SLOT_MASKED,),
         make=lambda: Injection(forward=lasting(_made(False, _live(-1)))),
-        is_lasting=True,
     ),
     Fault(
         name="first-token-masked",
@@ -153,7 +149,6 @@ FAULTS = (
         imitates="Padding is told by its id, and a prompt that begins with that token loses it.",
         causes=(Cause.LIVE_SLOT_MASKED,),
         make=lambda: Injection(forward=lasting(_made(False, _first_token), at=0)),
-        is_lasting=True,
     ),
     Fault(
         name="pending-masked",

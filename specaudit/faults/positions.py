@@ -72,7 +72,6 @@ FAULTS = (
         imitates="A row's positions count the padding in front of it.",
         causes=(Cause.POSITION_OFFSET,),
         make=lambda: Injection(forward=lasting(lambda turn: _shifted(turn, ROW, 3), at=0)),
-        is_lasting=True,
     ),
     Fault(
         name="common-offset",
@@ -80,7 +79,6 @@ FAULTS = (
         imitates="After the prefill positions are counted from 1, in every row.",
         causes=(Cause.POSITION_OFFSET,),
         make=lambda: Injection(forward=lasting(lambda turn: _shifted(turn, slice(None), 1), at=1)),
-        is_lasting=True,
     ),
     Fault(
         name="no-positions",
@@ -88,7 +86,6 @@ FAULTS = (
         imitates="No position IDs are passed with a padded batch, and the model numbers the columns.",
         causes=(Cause.POSITIONS_SHARED,),
         make=lambda: Injection(forward=lasting(_left_out, at=0)),
-        is_lasting=True,
     ),
     Fault(
         name="rounds-without-positions",
@@ -96,7 +93,6 @@ FAULTS = (
         imitates="The prefill states positions, the rounds leave them to the model, which counts cache slots.",
         causes=(Cause.POSITIONS_SHARED,),
         make=lambda: Injection(forward=lasting(_left_out)),
-        is_lasting=True,
     ),
     Fault(
         name="positions-of-longest-row",
@@ -104,7 +100,6 @@ FAULTS = (
         imitates="One range of positions, that of the longest row, serves the whole batch.",
         causes=(Cause.POSITIONS_SHARED,),
         make=lambda: Injection(forward=lasting(lambda turn: _changed(turn, _of_the_longest))),
-        is_lasting=True,
     ),
     Fault(
         name="rejected-tokens-counted",
@@ -112,7 +107,6 @@ FAULTS = (
         imitates="A row's positions go on behind its rejected tokens, so that each rejection leaves a gap.",
         causes=(Cause.POSITION_GAP, Cause.POSITION_OFFSET),
         make=_counting_rejected,
-        is_lasting=True,
         replaced=1.0,
     ),
     Fault(
@@ -137,7 +131,6 @@ FAULTS = (
         imitates="All proposals are given the position of the first, as siblings in a tree would be.",
         causes=(Cause.POSITION_DUPLICATE,),
         make=lambda: Injection(forward=lasting(lambda turn: _changed(turn, _all_like_the_first_proposal))),
-        is_lasting=True,
         replaced=0.0,
     ),
     Fault(
@@ -147,7 +140,6 @@ FAULTS = (
         causes=(Cause.POSITION_OFFSET,),
         make=lambda: after_a_move(lasting(lambda turn: _shifted(turn, ROW, -2))),
         layouts=(Layout.HOLES,),
-        is_lasting=True,
         is_compacting=True,
     ),
 )

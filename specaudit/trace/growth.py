@@ -186,15 +186,7 @@ class _Growth:
         expected = depth if view.window is None else np.minimum(depth, view.window - 1)
         with np.errstate(over="ignore"):
             total = self.numbers.own[nodes].sum(1)
-            before = np.array(
-                [
-                    self.numbers.along[self._ancestor(node, seen)]
-                    for node, seen in zip(end.tolist(), count.tolist(), strict=True)
-                ]
-                if view.window is not None
-                else 0
-            )
-            is_path = total == self.numbers.along[end] - before
+            is_path = total == self.numbers.along[end] - self._sums_before(view, end, count)
         return np.where(sees_itself & is_known & (count == expected) & is_path, end, NONE)
 
     def _sums_before(self, view: LayerView, ends: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -65,6 +65,12 @@ class _OpenStep:
 STRANGE_SLOTS = 4
 """Most slots of a row with bits that nobody wrote which are looked at layer by layer."""
 
+TRAINING = "the model is in training mode, where dropout may act; call model.eval()"
+"""A forward with dropout is no function of its prefix."""
+
+CHANGED = "weights of the model were changed or moved while it was watched"
+"""Writes of before the change and of after it are those of two models."""
+
 SEVERAL_THREADS = "forwards of the target ran in other threads than the decoder's own"
 """Steps of several threads cannot be told apart by what modules are called with."""
 
@@ -95,7 +101,9 @@ class Recorder:
         self._open: _OpenStep | None = None
         self._stack = ExitStack()
         self._thread: int | None = None
-        self._weights: list[tuple[nn.Module, str, nn.Parameter | None, int]] = []  # as they were at the beginning
+        self._weights: list[
+            tuple[nn.Module, str, nn.Parameter | None, tuple[int, int]]
+        ] = []  # as they were at the beginning
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Recorder:
         """Return a recorder that hears nothing: a model copied while it is watched takes its hooks along."""
@@ -115,7 +123,7 @@ class Recorder:
         """Put the taps on."""
         self._thread = threading.get_ident()
         self._weights = [
-            (module, name, one, 0 if one is None else _version(one))
+            (module, name, one, (0, 0) if one is None else _state(one))
             for module in self.model.modules()
             for name, one in module._parameters.items()
         ]
@@ -275,10 +283,7 @@ class Recorder:
             obstacles += [obstacle] if obstacle is not None else []
         if self._length_limit is not None and positions is not None and int(positions.max()) >= self._length_limit:
             obstacles.append(f"from position {self._length_limit} on the encoding depends on the longest row (rotary)")
-        if self.model.training:
-            obstacles.append("the target is in training mode")
-        if self._are_weights_changed():
-            obstacles.append("weights of the target were changed while it was watched")
+        obstacles += self.broken_premises()
         views = self._views(step, index, input_ids) if input_ids is not None and step.calls else ()
         if any((view.own_slots == UNKNOWN).any() for view in views):
             obstacles.append("the cache does not hold the bits that were written to it")
@@ -297,12 +302,15 @@ class Recorder:
             )
         )
 
-    def _are_weights_changed(self) -> bool:
-        """Return whether a parameter is another tensor, or was written to, since the recorder was opened."""
-        return any(
-            module._parameters.get(name) is not one or (one is not None and _version(one) != version)
-            for module, name, one, version in self._weights
+    def broken_premises(self) -> list[str]:
+        """Return what makes the model no function of its prefixes now, for people; empty when nothing does."""
+        acting = (module for module in self.model.modules() if not isinstance(module, (nn.ModuleList, nn.ModuleDict)))
+        found = [TRAINING] if any(module.training for module in acting) else []
+        is_changed = any(
+            module._parameters.get(name) is not one or (one is not None and _state(one) != state)
+            for module, name, one, state in self._weights
         )
+        return [*found, CHANGED] if is_changed else found
 
     def _views(self, step: _OpenStep, index: int, input_ids: np.ndarray) -> tuple[LayerView, ...]:
         groups: dict[tuple[int | None, int, int | None, int], list[_Call]] = {}
@@ -357,9 +365,9 @@ class Recorder:
         return str(config._attn_implementation)
 
 
-def _version(tensor: Tensor) -> int:
-    """Return a number that grows with every write; 0 for inference tensors, which keep none."""
-    return 0 if tensor.is_inference() else tensor._version
+def _state(tensor: Tensor) -> tuple[int, int]:
+    """Return where a tensor lies and how often it was written to; inference tensors do not count that."""
+    return tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version
 
 
 def outer_layers(model: PreTrainedModel) -> frozenset[int]:

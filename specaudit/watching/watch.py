@@ -23,12 +23,6 @@ if TYPE_CHECKING:
 
     from specaudit.trace.records import Trace
 
-TRAINING = "the model is in training mode, where dropout may act; call model.eval()"
-"""A forward with dropout is no function of its prefix."""
-
-CHANGED = "weights of the model were changed or moved while it was watched"
-"""Writes of before the change and of after it are those of two models."""
-
 
 class Watch:
     """Watches every forward of one model while its context is open.
@@ -50,16 +44,14 @@ class Watch:
         self._model = model
         self._recorder: Recorder | None = None
         self._is_open = False
-        self._weights: list[tuple[int, int]] = []
 
     def __enter__(self) -> Self:
         """Put the taps on; raise UsageError where that was done before."""
         if self._recorder is not None:
             raise UsageError("this watch was used before", where="watch", way_out="call watch(model) for a new one.")
         self._recorder = Recorder(self._model)
-        self._weights = _weights(self._model)
-        self._note_assumptions(self._recorder.trace)
         self._recorder.__enter__()
+        self._note_premises(self._recorder)
         self._is_open = True
         return self
 
@@ -70,7 +62,7 @@ class Watch:
         self._is_open = False
         if self._recorder is not None:
             self._recorder.__exit__(kind, error, traceback)
-            self._note_assumptions(self._recorder.trace)
+            self._note_premises(self._recorder)
 
     def report(
         self,
@@ -97,7 +89,7 @@ class Watch:
             raise UsageError("nothing was watched yet", where="watch", way_out="decode inside `with watch(model)`.")
         trace = self._recorder.trace
         if self._is_open:
-            self._note_assumptions(trace)
+            self._note_premises(self._recorder)
         prompt_rows, output_rows = _paired(read_rows(prompts, "prompts"), read_rows(outputs, "outputs"))
         output_rows = _generated(prompt_rows, output_rows, outputs_include_prompt)
         ends = {eos_token_ids} if isinstance(eos_token_ids, int) else set(eos_token_ids or ())
@@ -118,23 +110,16 @@ class Watch:
             architecture=type(self._model).__name__, forwards=len(trace.steps), cases=tuple(cases), notes=tuple(notes)
         )
 
-    def _note_assumptions(self, trace: Trace) -> None:
+    def _note_premises(self, recorder: Recorder) -> None:
         """Note as obstacles what would make the certificate untrue."""
-        is_training = any(module.training for module in self._model.modules())
-        for is_broken, obstacle in ((is_training, TRAINING), (_weights(self._model) != self._weights, CHANGED)):
-            if is_broken and obstacle not in trace.obstacles:
-                trace.obstacles.append(obstacle)
+        obstacles = recorder.trace.obstacles
+        obstacles += [premise for premise in recorder.broken_premises() if premise not in obstacles]
 
 
 def _is_causal(model: Any) -> bool:
     if not isinstance(model, PreTrainedModel) or getattr(model.config, "is_encoder_decoder", False):
         return False
     return model.get_output_embeddings() is not None  # type: ignore[no-untyped-call]
-
-
-def _weights(model: PreTrainedModel) -> list[tuple[int, int]]:
-    """Return where each weight lies and how often it was written to."""
-    return [(weight.data_ptr(), 0 if weight.is_inference() else weight._version) for weight in model.parameters()]
 
 
 def _paired(

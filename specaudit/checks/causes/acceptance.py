@@ -19,6 +19,18 @@ if TYPE_CHECKING:
     """The token that the draft would propose after a prefix, or None where that is not known."""
 
 
+CHOICES = frozenset(
+    {
+        Cause.ACCEPTED_MISMATCH,
+        Cause.BONUS_FROM_DRAFT,
+        Cause.BONUS_WRONG,
+        Cause.TOKEN_DROPPED,
+        Cause.TOKEN_REPEATED,
+    }
+)
+"""Causes of which all that attention saw was right; their stream index is that of the token chosen after the query's."""
+
+
 def acceptance_cause(warrant: TokenWarrant, scenery: Scenery, draft_choice: DraftChoice) -> CauseFinding | None:
     """Return why an output token is not one that the target chose, or None for a token that it chose."""
     if warrant.standing is not Standing.NOT_CHOSEN:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from specaudit.checks.causes.acceptance import CHOICES
 from specaudit.checks.causes.outputs import pad_leak_cause, permuted_cause
 from specaudit.checks.causes.stopping import stopping_cause
 from specaudit.core.comparison import first_divergence
@@ -64,7 +65,7 @@ def case_causes(
 
 def _is_context(causes: Sequence[CauseFinding]) -> bool:
     """Return whether the origin lies in what attention saw: outputs that loop may equal another prompt's by accident."""
-    return bool(causes) and causes[0].query is not None and causes[0].cause not in _OF_CHOICE
+    return bool(causes) and causes[0].query is not None and causes[0].cause not in CHOICES
 
 
 def _is_explained(causes: Sequence[CauseFinding]) -> bool:
@@ -73,11 +74,3 @@ def _is_explained(causes: Sequence[CauseFinding]) -> bool:
 
 
 _OF_UNKNOWN_TOKENS = {Cause.BONUS_WRONG, Cause.TOKEN_DROPPED}
-
-_OF_CHOICE = {
-    Cause.ACCEPTED_MISMATCH,
-    Cause.BONUS_FROM_DRAFT,
-    Cause.BONUS_WRONG,
-    Cause.TOKEN_DROPPED,
-    Cause.TOKEN_REPEATED,
-}
